@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <type_traits>
 
 #include "cohort/base/check.h"
 #include "cohort/tensor/region.h"
@@ -36,7 +38,7 @@ class View : public ViewFields {
     COHORT_CHECK(0 <= first && 0 <= count && first + count <= row_count,
                  out_of_range("rows", first, count));
     Self slice = self();
-    slice.data = typed() + first * pitch;
+    slice.data = element(first * pitch);
     slice.row_count = count;
     return slice;
   }
@@ -46,7 +48,7 @@ class View : public ViewFields {
     COHORT_CHECK(0 <= first && 0 <= count && first + count <= col_count,
                  out_of_range("cols", first, count));
     Self slice = self();
-    slice.data = typed() + first;
+    slice.data = element(first);
     slice.col_count = count;
     return slice;
   }
@@ -68,6 +70,7 @@ class View : public ViewFields {
   T* typed() const { return static_cast<T*>(data); }
 
  private:
+  void* element(std::int64_t i) const { return const_cast<std::remove_const_t<T>*>(typed() + i); }
   const Self& self() const { return static_cast<const Self&>(*this); }
   std::string out_of_range(const char* what, std::int64_t first, std::int64_t count) const {
     return std::string(what) + " [" + std::to_string(first) + ", " + std::to_string(first + count) +
