@@ -304,8 +304,8 @@ HWY_INLINE void router_scores(Tile<const float> raw, Tile<const float> inv, Tile
       const V tail = V::log1p(V::exp(zero - V::abs(l)));
       const V score = V::sqrt(V::max(l, zero) + tail);
       score.store(scores.data + r * scores.pitch + n);
-      const V shifted = bias.data != nullptr ? score + V::load(bias.data + n) : score;
-      shifted.store(biased.data + r * biased.pitch + n);
+      if (biased.data == nullptr) continue;
+      (score + V::load(bias.data + n)).store(biased.data + r * biased.pitch + n);
     }
   }
 }

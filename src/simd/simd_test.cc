@@ -289,12 +289,12 @@ TEST(SimdTest, RouterScores) {
   Buffer<float> inv(4, 1);
   for (int r = 0; r < 4; ++r) inv.tile(r, 0) = 1.0f + static_cast<float>(r);
   for (const bool biased : {false, true}) {
-    const Tile<const float> b = biased ? Tile<const float>(bias) : Tile<const float>{};
     Buffer<float> scores(4, 64), keys(4, 64);
-    reference::router_scores<ScalarVec>(raw, inv, b, scores.tile, keys.tile);
+    const auto biased_tile = [&](Buffer<float>& b) { return biased ? b.tile : Tile<float>{}; };
+    reference::router_scores<ScalarVec>(raw, inv, bias, scores.tile, biased_tile(keys));
     for_each_target([&] {
       Buffer<float> actual_scores(4, 64), actual_keys(4, 64);
-      router_scores(raw, inv, b, actual_scores.tile, actual_keys.tile);
+      router_scores(raw, inv, bias, actual_scores.tile, biased_tile(actual_keys));
       EXPECT_TRUE(actual_scores.same_bits(scores));
       EXPECT_TRUE(actual_keys.same_bits(keys));
     });
