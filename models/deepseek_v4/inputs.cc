@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 #include "cohort/base/hash.h"
 #include "cohort/base/random.h"
@@ -30,22 +28,15 @@ void fill_normal(PreNormGraph& graph, std::string_view name, std::uint64_t seed,
     values[i] = T(static_cast<float>(sigma * random.normal(i)));
 }
 
-// The k experts of smallest random key.
+// k distinct experts per token: the first k different ones of a random sequence.
 void draw_table(const Handle<std::int32_t>& table, std::int64_t experts, std::uint64_t seed) {
-  const Random random = stream_of(seed, "tid2eid");
-  std::vector<std::int32_t> order(static_cast<std::size_t>(experts));
-  std::vector<std::uint64_t> keys(order.size());
+  Random random = stream_of(seed, "tid2eid");
   for (std::int64_t v = 0; v < table.rows(); ++v) {
-    for (std::size_t e = 0; e < keys.size(); ++e) {
-      keys[e] = random.bits(static_cast<std::uint64_t>(v) * keys.size() + e);
+    std::int32_t* row = table.host() + v * table.cols();
+    for (std::int64_t j = 0; j < table.cols();) {
+      row[j] = static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(experts)));
+      if (std::find(row, row + j, row[j]) == row + j) ++j;
     }
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + table.cols(), order.end(),
-                      [&](std::int32_t a, std::int32_t b) {
-                        return keys[static_cast<std::size_t>(a)] <
-                               keys[static_cast<std::size_t>(b)];
-                      });
-    std::copy_n(order.begin(), table.cols(), table.host() + v * table.cols());
   }
 }
 
