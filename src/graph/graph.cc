@@ -122,7 +122,7 @@ ViewFields Graph::add_tensor(std::string name, DType dtype, Shape shape, TensorO
            .initial = options.initial,
            .manual_dep = options.manual_dep,
            .external = options.external != nullptr};
-  if (!t.external) t.data = arena_.allocate(t.bytes());
+  if (!t.external) t.data = arena_->allocate(t.bytes());
   if (t.initial) fill(t, *t.initial);
   next_address_ += (t.bytes() + kTensorAlignment) / kTensorAlignment * kTensorAlignment;
   tensors_.push_back(std::move(t));

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+// Sequentially consistent, and a read-modify-write to arrive: whoever arrives then asks whether somebody
+// sleeps, and whoever is about to sleep first looks again.
 namespace cohort {
 namespace {
 
@@ -23,22 +25,22 @@ std::int32_t arrive(Barrier barrier, std::int32_t* workspace, const BoundMeeting
     const auto head = word(workspace, slot_of(meeting, lane));
     const std::int32_t target =
         head.load(std::memory_order_relaxed) + 1;  // Only this lane writes it.
-    head.store(target, std::memory_order_release);
+    head.exchange(target);
     return target;
   }
   const auto expected = static_cast<std::int32_t>(meeting.expected);
   const std::int32_t before =
-      word(workspace, meeting.first_word).fetch_add(1, std::memory_order_acq_rel);
+      word(workspace, meeting.first_word).fetch_add(1);
   return (before / expected + 1) * expected;
 }
 
 bool released(Barrier barrier, const std::int32_t* workspace, const BoundMeeting& meeting,
               std::int32_t target) {
   if (barrier == Barrier::kCounter) {
-    return word(workspace, meeting.first_word).load(std::memory_order_acquire) >= target;
+    return word(workspace, meeting.first_word).load() >= target;
   }
   for (std::int64_t lane = 0; lane < meeting.participants; ++lane) {
-    if (word(workspace, slot_of(meeting, lane)).load(std::memory_order_acquire) < target) {
+    if (word(workspace, slot_of(meeting, lane)).load() < target) {
       return false;
     }
   }

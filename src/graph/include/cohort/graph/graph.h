@@ -197,6 +197,9 @@ class Graph {
   const std::deque<Tensor>& tensors() const { return tensors_; }
   const Tensor& tensor_of(TensorId id) const { return tensors_[id.value]; }
 
+  /// The memory of its tensors, for those who must keep it alive longer than the graph.
+  std::shared_ptr<const void> memory() const { return arena_; }
+
   /// Poisons every tensor that has no initial value and isn't external: what was never written must
   /// not look like zero.
   void poison_tensors() const;
@@ -223,7 +226,7 @@ class Graph {
 
   std::string name_;
   GraphOptions options_;
-  Arena arena_;
+  std::shared_ptr<Arena> arena_ = std::make_shared<Arena>();
   std::deque<Tensor> tensors_;
   std::vector<TensorState> states_;  // By tensor.
   std::vector<Task> tasks_;
