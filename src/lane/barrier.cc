@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-// Sequentially consistent, and a read-modify-write to arrive: whoever arrives then asks whether somebody
-// sleeps, and whoever is about to sleep first looks again.
+// Sequentially consistent, and a read-modify-write to arrive: whoever arrives then asks whether
+// somebody sleeps, and whoever is about to sleep first looks again.
 namespace cohort {
 namespace {
 
@@ -29,8 +29,7 @@ std::int32_t arrive(Barrier barrier, std::int32_t* workspace, const BoundMeeting
     return target;
   }
   const auto expected = static_cast<std::int32_t>(meeting.expected);
-  const std::int32_t before =
-      word(workspace, meeting.first_word).fetch_add(1);
+  const std::int32_t before = word(workspace, meeting.first_word).fetch_add(1);
   return (before / expected + 1) * expected;
 }
 
