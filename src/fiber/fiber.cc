@@ -1,5 +1,6 @@
 #include "cohort/fiber/fiber.h"
 
+#include <atomic>
 #include <utility>
 
 #include <boost/context/detail/fcontext.hpp>
@@ -50,61 +51,74 @@ struct Fiber::State {
 
   Stack stack;
   std::function<void()> job;
-  bool finished = true;
-  bool running = false;
-  context::fcontext_t inside = nullptr;   // Where resume() continues.
-  context::fcontext_t outside = nullptr;  // Where suspend() continues.
+  // Atomic, not ordering: both sides use them, and a switch orders nothing.
+  std::atomic<bool> finished = true;
+  std::atomic<bool> running = false;
+  std::atomic<context::fcontext_t> inside = nullptr;   // Where resume() continues.
+  std::atomic<context::fcontext_t> outside = nullptr;  // Where suspend() continues.
   Sanitizer sanitizer;
 };
 
 // The fiber's own loop: a job, then back to resume(), then the next job.
 void Fiber::State::enter(context::transfer_t transfer) {
   auto& state = *static_cast<State*>(transfer.data);
-  state.outside = transfer.fctx;
+  tsan_acquire(&state);
+  state.outside.store(transfer.fctx, std::memory_order_relaxed);
   state.sanitizer.entered(state.stack);
   for (;;) {
+    tsan_acquire(&state);  // Follows start().
     state.job();
-    state.finished = true;
-    state.sanitizer.leaving();
-    state.outside = context::jump_fcontext(state.outside, &state).fctx;
+    state.finished.store(true, std::memory_order_relaxed);
+    context::fcontext_t outside = state.outside.load(std::memory_order_relaxed);
+    state.sanitizer.leaving(&state);  // From here the state may be reused or destroyed.
+    outside = context::jump_fcontext(outside, &state).fctx;
+    state.outside.store(outside, std::memory_order_relaxed);
     state.sanitizer.entered(state.stack);
   }
 }
 
 Fiber::Fiber(std::size_t stack_bytes) : state_(std::make_unique<State>(stack_bytes)) {
-  state_->inside =
-      context::make_fcontext(state_->stack.top(), state_->stack.bytes(), &State::enter);
+  state_->inside.store(
+      context::make_fcontext(state_->stack.top(), state_->stack.bytes(), &State::enter),
+      std::memory_order_relaxed);
 }
 
 Fiber::~Fiber() {
+  tsan_acquire(state_.get());
   COHORT_CHECK(state_ == nullptr || state_->finished,
                "a fiber is destroyed in the middle of its job");
 }
 
 void Fiber::start(std::function<void()> job) {
   COHORT_CHECK(state_->finished, "a fiber is given a job in the middle of another");
+  tsan_acquire(state_.get());
   state_->job = std::move(job);
-  state_->finished = false;
+  tsan_release(state_.get());
+  state_->finished.store(false, std::memory_order_relaxed);
 }
 
 void Fiber::resume() {
   State& state = *state_;
   COHORT_DCHECK(!state.finished && !state.running, "a fiber is resumed that can't run");
-  state.running = true;
+  state.running.store(true, std::memory_order_relaxed);
   state.sanitizer.entering(state.stack);
-  state.inside = context::jump_fcontext(state.inside, &state).fctx;
+  state.inside.store(
+      context::jump_fcontext(state.inside.load(std::memory_order_relaxed), &state).fctx,
+      std::memory_order_relaxed);
   state.sanitizer.left();
-  state.running = false;
+  state.running.store(false, std::memory_order_relaxed);
 }
 
 void Fiber::suspend() {
   State& state = *state_;
   COHORT_DCHECK(state.running, "a fiber suspends that isn't running");
   state.sanitizer.leaving();
-  state.outside = context::jump_fcontext(state.outside, &state).fctx;
+  state.outside.store(
+      context::jump_fcontext(state.outside.load(std::memory_order_relaxed), &state).fctx,
+      std::memory_order_relaxed);
   state.sanitizer.entered(state.stack);
 }
 
-bool Fiber::is_finished() const { return state_->finished; }
+bool Fiber::is_finished() const { return state_->finished.load(std::memory_order_relaxed); }
 
 }  // namespace cohort::fiber

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include "cohort/fiber/fiber.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -48,7 +50,7 @@ class Sanitizer {
     __sanitizer_start_switch_fiber(&resumer_fake_, stack.bottom(), stack.bytes());
 #endif
 #ifdef COHORT_TSAN
-    outside_ = __tsan_get_current_fiber();
+    outside_.store(__tsan_get_current_fiber(), std::memory_order_relaxed);
     __tsan_switch_to_fiber(inside_, __tsan_switch_to_fiber_no_sync);
 #endif
   }
@@ -57,12 +59,15 @@ class Sanitizer {
     __sanitizer_finish_switch_fiber(fiber_fake_, &resumer_bottom_, &resumer_bytes_);
 #endif
   }
-  void leaving() {
+  /// `finished`: what the fiber has let go of for good, if it has; nullptr otherwise.
+  void leaving([[maybe_unused]] const void* finished = nullptr) {
 #ifdef COHORT_ASAN
     __sanitizer_start_switch_fiber(&fiber_fake_, resumer_bottom_, resumer_bytes_);
 #endif
 #ifdef COHORT_TSAN
-    __tsan_switch_to_fiber(outside_, __tsan_switch_to_fiber_no_sync);
+    void* outside = outside_.load(std::memory_order_relaxed);
+    if (finished != nullptr) tsan_release(finished);
+    __tsan_switch_to_fiber(outside, __tsan_switch_to_fiber_no_sync);
 #endif
   }
   void left() {
@@ -80,7 +85,7 @@ class Sanitizer {
 #endif
 #ifdef COHORT_TSAN
   void* inside_ = nullptr;
-  void* outside_ = nullptr;
+  std::atomic<void*> outside_ = nullptr;  // Set by the resumer, read by the fiber.
 #endif
 };
 
