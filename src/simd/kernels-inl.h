@@ -18,25 +18,35 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include <hwy/highway.h>
 
 #include "cohort/base/float16.h"
 #include "cohort/base/tile.h"
 
+#undef COHORT_INLINE_LAMBDA
+#define COHORT_INLINE_LAMBDA __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace cohort::simd::HWY_NAMESPACE::kernels {
 
 inline constexpr std::int64_t kWidth = 16;
 
-// The tree over 16 partial sums.
+// Calls f(0), ..., f(N - 1) with constant indices, so that arrays indexed by them stay in
+// registers.
+template <int N, class F>
+HWY_INLINE void unroll(F f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) COHORT_INLINE_LAMBDA {
+    (f(std::integral_constant<int, I>()), ...);
+  }
+  (std::make_integer_sequence<int, N>());
+}
+
 template <class V>
 HWY_INLINE float tree_sum(const V& v) {
-  const std::array<float, 16> p = v.to_array();
-  const float even = ((p[0] + p[8]) + (p[4] + p[12])) + ((p[2] + p[10]) + (p[6] + p[14]));
-  const float odd = ((p[1] + p[9]) + (p[5] + p[13])) + ((p[3] + p[11]) + (p[7] + p[15]));
   V::count_reduce();
-  return even + odd;
+  return v.tree_sum();
 }
 
 template <class V>
@@ -67,7 +77,8 @@ HWY_INLINE V exp(const V argument) {
   return V::keep_nan(argument, V::scale2(V::scale2(p, half), n - half));
 }
 
-// log(1 + u), u in [0, 1], as 2 atanh(s), s = u / (2 + u) <= 1/3.
+// log(1 + u), u in [0, 1], is 2 atanh(s), s = u / (2 + u) <= 1/3, and 2 s = u - s u: so u, exact,
+// less a term that is smaller than half the result.
 template <class V>
 HWY_INLINE V log1p(const V u) {
   const V s = u / (u + V::set(2.0f));
@@ -80,8 +91,7 @@ HWY_INLINE V log1p(const V u) {
   p = p * z + V::set(1.0f / 7);
   p = p * z + V::set(1.0f / 5);
   p = p * z + V::set(1.0f / 3);
-  const V twice = s + s;
-  return twice + (twice * z) * p;
+  return u - s * (u - (z + z) * p);
 }
 
 template <class V>
@@ -104,49 +114,97 @@ HWY_INLINE void add_sums_of_squares(Tile<const S> x, Tile<float> sums) {
   }
 }
 
-// R rows of x by N rows of w over all columns, with R * N accumulators in registers.
-template <class V, int R, int N, class S>
-HWY_INLINE void product_block(const S* x, std::int64_t x_pitch, const float* w,
-                              std::int64_t w_pitch, std::int64_t k, float* partials,
-                              std::int64_t pitch) {
-  V sum[R][N];
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) sum[r][n] = V::load(partials + r * pitch + n * kWidth);
-  }
-  for (std::int64_t c = 0; c < k; c += kWidth) {
-    V rows[R];
-    for (int r = 0; r < R; ++r) rows[r] = V::load(x + r * x_pitch + c);
-    for (int n = 0; n < N; ++n) {
-      const V weight = V::load(w + n * w_pitch + c);
-      for (int r = 0; r < R; ++r) sum[r][n] = V::fma(rows[r], weight, sum[r][n]);
+template <class T>
+HWY_INLINE Tile<T> part_of(const Tile<T>& t, std::int64_t row, std::int64_t col) {
+  return {t.data + row * t.pitch + col, t.rows - row, t.cols - col, t.pitch};
+}
+
+// R rows of x by N rows of w, with R * N sums in registers: one part of the sixteen at a time,
+// which halves the loads per product where a register holds eight.
+template <class V, int R, int N>
+HWY_NOINLINE void product_block(Tile<const float> x, Tile<const float> w, Tile<float> partials) {
+  using Part = typename V::Part;
+  for (int part = 0; part < V::kParts; ++part) {
+    const float* xp = x.data + part * Part::kWidth;
+    const float* wp = w.data + part * Part::kWidth;
+    float* sums = partials.data + part * Part::kWidth;
+    Part sum[R * N];
+    unroll<R * N>([&](auto i) COHORT_INLINE_LAMBDA {
+      sum[i] = Part::load(sums + (i / N) * partials.pitch + (i % N) * kWidth);
+    });
+    for (std::int64_t c = 0; c < x.cols; c += kWidth) {
+      Part weight[N];
+      unroll<N>([&](auto n) COHORT_INLINE_LAMBDA { weight[n] = Part::load(wp + n * w.pitch + c); });
+      unroll<R>([&](auto r) COHORT_INLINE_LAMBDA {
+        const Part factor = Part::load(xp + r * x.pitch + c);
+        unroll<N>([&](auto n) COHORT_INLINE_LAMBDA {
+          sum[r * N + n] = Part::fma(factor, weight[n], sum[r * N + n]);
+        });
+      });
     }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) sum[r][n].store(partials + r * pitch + n * kWidth);
-  }
-}
-
-template <class V, int R, class S>
-HWY_INLINE void product_rows(Tile<const S> x, std::int64_t row, Tile<const float> w,
-                             Tile<float> partials) {
-  const S* xr = x.data + row * x.pitch;
-  float* out = partials.data + row * partials.pitch;
-  std::int64_t n = 0;
-  for (; n + 3 <= w.rows; n += 3) {
-    product_block<V, R, 3>(xr, x.pitch, w.data + n * w.pitch, w.pitch, x.cols, out + n * kWidth,
-                           partials.pitch);
-  }
-  for (; n < w.rows; ++n) {
-    product_block<V, R, 1>(xr, x.pitch, w.data + n * w.pitch, w.pitch, x.cols, out + n * kWidth,
-                           partials.pitch);
+    unroll<R * N>([&](auto i) COHORT_INLINE_LAMBDA {
+      sum[i].store(sums + (i / N) * partials.pitch + (i % N) * kWidth);
+    });
   }
 }
 
+// All rows of x by N rows of w.
+template <class V, int N>
+HWY_INLINE void product_columns(Tile<const float> x, Tile<const float> w, Tile<float> partials) {
+  constexpr int R = V::kBlockRows;
+  std::int64_t row = 0;
+  for (; row + R <= x.rows; row += R) {
+    product_block<V, R, N>(part_of(x, row, 0), w, part_of(partials, row, 0));
+  }
+  const Tile<const float> rest = part_of(x, row, 0);
+  const Tile<float> sums = part_of(partials, row, 0);
+  if (rest.rows == 3) product_block<V, 3, N>(rest, w, sums);
+  if (rest.rows == 2) product_block<V, 2, N>(rest, w, sums);
+  if (rest.rows == 1) product_block<V, 1, N>(rest, w, sums);
+}
+
+// product_columns for the first `count` <= N rows of w.
+template <class V, int N>
+HWY_INLINE void product_columns(std::int64_t count, Tile<const float> x, Tile<const float> w,
+                                Tile<float> partials) {
+  if (count == N) return product_columns<V, N>(x, w, partials);
+  if constexpr (N > 1) product_columns<V, N - 1>(count, x, w, partials);
+}
+
+template <class V>
+HWY_INLINE void product_panel(Tile<const float> x, Tile<const float> w, Tile<float> partials) {
+  constexpr std::int64_t kMost = V::kBlockColumns;
+  for (std::int64_t n = 0, count = 0; n < w.rows; n += count) {
+    // A last block of one column would have too few sums to hide the latency of an addition.
+    const std::int64_t left = w.rows - n;
+    count = left == kMost + 1 ? (kMost + 1) / 2 : std::min(left, kMost);
+    product_columns<V, V::kBlockColumns>(count, x, part_of(w, n, 0),
+                                         part_of(partials, 0, n * kWidth));
+  }
+}
+
+// Copies a panel of x, as float, before it multiplies: rows whose pitch is a power of two would
+// share a few cache sets, and every row of w reads them again.
 template <class V, class S>
 HWY_INLINE void accumulate_products(Tile<const S> x, Tile<const float> w, Tile<float> partials) {
-  std::int64_t row = 0;
-  for (; row + 2 <= x.rows; row += 2) product_rows<V, 2>(x, row, w, partials);
-  for (; row < x.rows; ++row) product_rows<V, 1>(x, row, w, partials);
+  constexpr std::int64_t kRows = 16;
+  constexpr std::int64_t kPanel = 4096;
+  alignas(64) float panel[kPanel + kRows * kWidth];
+  for (std::int64_t row = 0; row < x.rows; row += kRows) {
+    const std::int64_t rows = std::min(kRows, x.rows - row);
+    const std::int64_t most = rows <= 8 ? 512 : kPanel / kRows;
+    for (std::int64_t c = 0; c < x.cols; c += most) {
+      const std::int64_t cols = std::min(most, x.cols - c);
+      const Tile<float> copy{panel, rows, cols, most + kWidth};
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const S* from = x.data + (row + r) * x.pitch + c;
+        for (std::int64_t i = 0; i < cols; i += kWidth) {
+          V::load(from + i).store(copy.data + r * copy.pitch + i);
+        }
+      }
+      product_panel<V>(copy, {w.data + c, w.rows, cols, w.pitch}, part_of(partials, row, 0));
+    }
+  }
 }
 
 template <class V>

@@ -75,7 +75,21 @@ class ScalarVec {
   static ScalarVec log1p(const ScalarVec& x) { return HWY_NAMESPACE::kernels::log1p(x); }
   static void count_reduce() {}
 
- protected:
+  using Part = ScalarVec;
+  static constexpr int kWidth = 16;
+  static constexpr int kParts = 1;
+  static constexpr int kBlockRows = 4;
+  static constexpr int kBlockColumns = 2;
+
+  float tree_sum() const {
+    std::array<float, 16> p = v_;
+    for (std::size_t step = 8; step > 0; step /= 2) {
+      for (std::size_t i = 0; i < step; ++i) p[i] = p[i] + p[i + step];
+    }
+    return p[0];
+  }
+
+ private:
   template <class F>
   static ScalarVec make(F f) {
     ScalarVec r;
@@ -130,11 +144,43 @@ class CountingVec {
     return count(Operation::kLog), ScalarVec::log1p(a.v_);
   }
   static void count_reduce() { count(Operation::kReduce); }
+  float tree_sum() const { return v_.tree_sum(); }
+
+  using Part = CountingVec;
+  static constexpr int kWidth = 16;
+  static constexpr int kParts = 1;
+  static constexpr int kBlockRows = 4;
+  static constexpr int kBlockColumns = 3;
 
  private:
   CountingVec(const ScalarVec& v) : v_(v) {}
   static void count(Operation operation) { counts[static_cast<std::size_t>(operation)] += 16; }
   ScalarVec v_;
+};
+
+/// The F of row_kernels.h that counts its operations, into CountingVec's counts.
+class CountingFloat {
+ public:
+  explicit CountingFloat(float x) : v_(x) {}
+  explicit operator float() const { return v_; }
+  friend CountingFloat operator+(CountingFloat a, CountingFloat b) {
+    return count(Operation::kAdd), CountingFloat(a.v_ + b.v_);
+  }
+  friend CountingFloat operator*(CountingFloat a, CountingFloat b) {
+    return count(Operation::kMul), CountingFloat(a.v_ * b.v_);
+  }
+  friend CountingFloat operator/(CountingFloat a, CountingFloat b) {
+    return count(Operation::kDiv), CountingFloat(a.v_ / b.v_);
+  }
+  friend CountingFloat sqrt(CountingFloat a) {
+    return count(Operation::kSqrt), CountingFloat(std::sqrt(a.v_));
+  }
+
+ private:
+  static void count(Operation operation) {
+    ++CountingVec::counts[static_cast<std::size_t>(operation)];
+  }
+  float v_;
 };
 
 }  // namespace cohort::simd

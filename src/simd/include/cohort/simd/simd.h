@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <type_traits>
@@ -11,12 +12,12 @@
 
 /// Row and tile mathematics, one call per tile, dispatched at run time to AVX-512 or AVX2.
 ///
+/// Requires: the shapes that each function names; a failed CHECK names function and operand.
 /// Numerics: every + - * / sqrt is rounded to nearest float, in the order that the formula gives.
-/// Sums
-///   over a row take 16 partial sums, partial j the elements j, j + 16, j + 32, ... in ascending
-///   order, added by the tree ((0+8)+(4+12))+((2+10)+(6+14)) + the same of the odd ones; dot
-///   products and sums of squares use fused multiply-add. So results are the same bits on every
-///   target.
+///   Dot products and sums of squares, and only they, use fused multiply-add, in 16 partial sums:
+///   partial j takes the elements j, j + 16, j + 32, ... in ascending order, and the tree
+///   ((0+8)+(4+12))+((2+10)+(6+14)) plus the same of the odd ones adds them. So results are the
+///   same bits on every target, but for which NaN a NaN is.
 /// Work: beside each function stands what it does to its tile, as a list of counted operations.
 /// Thread safety: all functions are safe on distinct outputs.
 namespace cohort::simd {
@@ -32,10 +33,10 @@ constexpr std::int64_t casts(std::int64_t n) {
 }
 }  // namespace detail
 
-/// Whether this CPU can run the functions below.
-/// Errors: kNotFound without AVX2 and FMA: below them multiply-add is rounded twice.
+/// Whether this CPU can run the functions below at speed. Executors call it first.
+/// Errors: kNotFound without AVX2 and FMA, where only a slow scalar form is left.
 Status check_cpu();
-/// The name of the instruction set in use: "AVX3", "AVX2".
+/// The name of the instruction set in use: "AVX3" (AVX-512), "AVX2" or "scalar".
 const char* target_name();
 
 /// sums[r] += sum of squares of row r, the row's own sum first.
@@ -130,8 +131,10 @@ constexpr std::array<WorkItem, 5> scale_by_gamma_work(std::int64_t rows, std::in
            {Operation::kReduce, rows * 9 * kPartials}}};
 }
 
-/// inv = 1 / sqrt(sums * scale + eps); xn_scale = 127 / amax; x_norm_scale = (amax * (1/127)) *
-/// inv. Shapes: all [R, 1].
+/// inv = 1 / sqrt(sums * scale + eps); xn_scale = 127 / amax;
+/// x_norm_scale = (amax * (1/127)) * inv.
+///
+/// Shapes: all [R, 1].
 void norm_scales(Tile<const float> sums, Tile<const float> amax, float scale, float eps,
                  Tile<float> inv, Tile<float> xn_scale, Tile<float> x_norm_scale);
 constexpr std::array<WorkItem, 7> norm_scales_work(std::int64_t rows) {
@@ -151,11 +154,13 @@ constexpr std::array<WorkItem, 2> quantize_work(std::int64_t rows, std::int64_t 
   return {{{Operation::kMul, rows * cols}, {Operation::kCast, rows * cols}}};
 }
 
-/// comb[t, 4 i + j] after the Sinkhorn normalisation of l = mixes[t, 8 + 4 i + j] * inv[t] * scale
-/// + base[8 + 4 i + j]: a softmax over j plus eps, a column step, then iterations - 1 times a row
-/// and a column step, each m / (sum + eps), sums as (0+1)+(2+3). Shapes: mixes [R, >= 24], inv [R,
-/// 1], base [1, 24], comb [R, 16]; R <= 16. Source: Sinkhorn, Knopp, "Concerning nonnegative
-/// matrices and doubly stochastic matrices", 1967.
+/// comb[t, 4 i + j] after the Sinkhorn normalisation of
+/// l = mixes[t, 8 + 4 i + j] * inv[t] * scale + base[8 + 4 i + j]: a softmax over j plus eps, a
+/// column step, then iterations - 1 times a row and a column step, each m / (sum + eps), with sums
+/// as (0+1)+(2+3).
+///
+/// Shapes: mixes [R, >= 24], inv [R, 1], base [1, >= 24], comb [R, 16]; R <= 16.
+/// Source: Sinkhorn, Knopp, "Concerning nonnegative matrices and doubly stochastic matrices", 1967.
 void sinkhorn(Tile<const float> mixes, Tile<const float> inv, Tile<const float> base, float scale,
               float eps, std::int64_t iterations, Tile<float> comb);
 constexpr std::array<WorkItem, 8> sinkhorn_work(std::int64_t iterations) {
@@ -173,8 +178,9 @@ constexpr std::array<WorkItem, 8> sinkhorn_work(std::int64_t iterations) {
 }
 
 /// l = raw[m, n] * inv[m]; scores = sqrt(max(l, 0) + log1p(exp(-|l|))), the square root of
-/// softplus; biased = scores + bias[n], or scores if bias has no data. Shapes: raw, scores, biased
-/// [M, N], N % 16 == 0; inv [M, 1]; bias [1, N] or no data.
+/// softplus; biased = scores + bias[n], unless biased has no data.
+///
+/// Shapes: raw, scores, biased [M, N], N % 16 == 0; inv [M, 1]; bias [1, N].
 void router_scores(Tile<const float> raw, Tile<const float> inv, Tile<const float> bias,
                    Tile<float> scores, Tile<float> biased);
 constexpr std::array<WorkItem, 7> router_scores_work(std::int64_t m, std::int64_t n) {
@@ -189,7 +195,7 @@ constexpr std::array<WorkItem, 7> router_scores_work(std::int64_t m, std::int64_
 }
 
 /// The `ids.cols` largest of each row of `keys`, descending, equal keys in order of index.
-/// Shapes: keys [R, N], ids [R, k], k <= 8, k <= N.
+/// Shapes: keys [R, N], ids [R, k], 1 <= k <= 8, k <= N. Requires: no key is a NaN.
 void top_k(Tile<const float> keys, Tile<std::int32_t> ids);
 constexpr std::array<WorkItem, 1> top_k_work(std::int64_t rows, std::int64_t n) {
   return {{{Operation::kSort, rows * n}}};
@@ -203,9 +209,10 @@ constexpr std::array<WorkItem, 3> route_weights_work(std::int64_t rows, std::int
   return {{{Operation::kAdd, rows * k}, {Operation::kDiv, rows * k}, {Operation::kMul, rows * k}}};
 }
 
-/// y[t, d] = (((x * post[t]) + r0 * comb0[t]) + r1 * comb1[t]) + r2 * comb2[t]) + r3 * comb3[t],
-/// rounded to bfloat16 if y is. Shapes: x, residual[i], y [R, C], C % 16 == 0; gates [R, 5]: post,
-/// then comb of streams 0..3.
+/// y[t, d] = (((x * post[t] + r0 * comb0[t]) + r1 * comb1[t]) + r2 * comb2[t]) + r3 * comb3[t],
+/// rounded to bfloat16 if y is.
+///
+/// Shapes: x, residual[i], y [R, C], C % 16 == 0; gates [R, 5]: post, then comb of streams 0..3.
 void post_mix(Tile<const BFloat16> x, const std::array<Tile<const float>, 4>& residual,
               Tile<const float> gates, Tile<float> y);
 void post_mix(Tile<const BFloat16> x, const std::array<Tile<const BFloat16>, 4>& residual,
@@ -218,9 +225,21 @@ constexpr std::array<WorkItem, 10> post_mix_work(std::int64_t rows, std::int64_t
   return {mul, mul, mul, mul, mul, add, add, add, add, WorkItem{Operation::kCast, casts}};
 }
 
-/// Element-wise forms, for tests and for scalars elsewhere: the same code as inside the functions
-/// above. Numerics: exp within 2 ulp, 0 below about -104, +inf above about 88.7; log1p within 2 ulp
-/// on [0, 1].
+/// y = value in every element. For any element type.
+template <class T>
+void fill(Tile<T> y, std::type_identity_t<T> value) {
+  for (std::int64_t r = 0; r < y.rows; ++r) std::fill_n(y.row(r), y.cols, value);
+}
+constexpr std::array<WorkItem, 1> fill_work(std::int64_t rows, std::int64_t cols) {
+  return {{{Operation::kCopy, rows * cols}}};
+}
+
+/// Element-wise, the same code as inside the functions above.
+///
+/// Shapes: x, y [R, C], C % 16 == 0.
+/// Numerics: over all floats, exp is within 1.05 ulp of e^x (+inf above 88.7228, 0 below -103.98, a
+///   NaN stays one) and log1p on [0, 1] within 1.33 ulp of log(1 + x). Only + - * / and rounding to
+///   an integer, so that no library's differ.
 void exp(Tile<const float> x, Tile<float> y);
 void log1p(Tile<const float> x, Tile<float> y);
 /// Rounds to bfloat16, ties to even.
