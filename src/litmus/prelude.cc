@@ -20,9 +20,9 @@ proc counter_barrier(counter, members) {
   wait acquire until counter >= (before / members + 1) * members
 }
 
-proc hard_barrier(signal, round, cores) {
+proc hard_barrier(signal, round, everyone) {
   add(signal, 1) acq_rel
-  wait acquire until signal >= round * cores
+  wait acquire until signal >= round * everyone
 }
 )";
 }
