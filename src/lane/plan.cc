@@ -162,10 +162,10 @@ struct Derivation {
     }
     return false;
   }
-  bool written_by_another(std::size_t last_phase, TensorId tensor, std::size_t lane) const {
+  bool written_before(std::size_t last_phase, TensorId tensor) const {
     for (std::size_t p = 0; p <= last_phase; ++p) {
-      for (std::size_t l = 0; l < capacity[p].size(); ++l) {
-        const TensorBytes* t = l == lane ? nullptr : capacity[p][l].find(tensor);
+      for (const TensorBytesMap& lane : capacity[p]) {
+        const TensorBytes* t = lane.find(tensor);
         if (t != nullptr && !t->writes.empty()) return true;
       }
     }
@@ -201,7 +201,7 @@ struct Derivation {
       for (std::size_t p = barrier + 1; p <= std::min(last, actual.size() - 1); ++p) {
         if (const TensorBytes* t = actual[p][lane].find(r.tensor->id)) read.add(t->reads);
       }
-      if (!read.empty() && written_by_another(barrier, r.tensor->id, lane)) {
+      if (!read.empty() && written_before(barrier, r.tensor->id)) {
         m.acquire.push_back({r.tensor, without_shared(read.rounded_to_lines(), r.tensor->id)});
       }
     }

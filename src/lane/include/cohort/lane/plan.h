@@ -54,9 +54,9 @@ struct FusionPlan {
 ///   publish k of lane l = what l wrote since the barrier it took part in before, of every
 ///   repartitioned
 ///                         tensor that a phase after k uses;
-///   acquire k of lane l = what l reads until its next barrier, of every repartitioned tensor that
-///   another
-///                         lane wrote before,
+///   acquire k of lane l = what l reads until its next barrier, of every repartitioned tensor
+///   written
+///                         before, its own bytes included,
 /// in bytes rounded out to lines. A line that two lanes write in one phase is left out of both.
 ///
 /// Errors: kInvalidArgument "false-sharing: ..." if such a line is written through the data cache
