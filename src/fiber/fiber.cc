@@ -62,18 +62,15 @@ struct Fiber::State {
 // The fiber's own loop: a job, then back to resume(), then the next job.
 void Fiber::State::enter(context::transfer_t transfer) {
   auto& state = *static_cast<State*>(transfer.data);
-  tsan_acquire(&state);
-  state.outside.store(transfer.fctx, std::memory_order_relaxed);
-  state.sanitizer.entered(state.stack);
-  for (;;) {
-    tsan_acquire(&state);  // Follows start().
-    state.job();
-    state.finished.store(true, std::memory_order_relaxed);
-    context::fcontext_t outside = state.outside.load(std::memory_order_relaxed);
-    state.sanitizer.leaving(&state);  // From here the state may be reused or destroyed.
-    outside = context::jump_fcontext(outside, &state).fctx;
+  for (context::fcontext_t outside = transfer.fctx;;) {
+    tsan_acquire(&state);  // A job follows its start().
     state.outside.store(outside, std::memory_order_relaxed);
     state.sanitizer.entered(state.stack);
+    state.job();
+    state.finished.store(true, std::memory_order_relaxed);
+    outside = state.outside.load(std::memory_order_relaxed);
+    state.sanitizer.leaving(&state);  // From here the state may be reused or destroyed.
+    outside = context::jump_fcontext(outside, &state).fctx;
   }
 }
 
@@ -85,8 +82,7 @@ Fiber::Fiber(std::size_t stack_bytes) : state_(std::make_unique<State>(stack_byt
 
 Fiber::~Fiber() {
   tsan_acquire(state_.get());
-  COHORT_CHECK(state_ == nullptr || state_->finished,
-               "a fiber is destroyed in the middle of its job");
+  COHORT_CHECK(state_->finished, "a fiber is destroyed in the middle of its job");
 }
 
 void Fiber::start(std::function<void()> job) {

@@ -31,8 +31,8 @@ class Stack {
 ///
 /// Not saved by a switch: signal mask, floating-point control and thread-local variables belong to
 /// the thread; so does the state of exceptions, therefore a fiber never suspends inside a `catch`
-/// or a destructor. A switch orders nothing for ThreadSanitizer: whoever hands data from one fiber
-/// to another says so with tsan_release and tsan_acquire.
+/// or a destructor. For ThreadSanitizer a job follows its start(), and start() the job before; a
+/// switch orders nothing: whoever hands data across one says so with tsan_release and tsan_acquire.
 ///
 /// Thread safety: a fiber is used by one thread only.
 class Fiber {
