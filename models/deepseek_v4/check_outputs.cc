@@ -16,6 +16,12 @@ using cohort::observe::Comparison;
 using cohort::observe::Tolerance;
 using reference::Vector;
 
+const Tensor& tensor_of(const PreNormGraph& graph, const std::string& name) {
+  const Tensor* tensor = graph.graph.find_tensor(name);
+  COHORT_CHECK(tensor != nullptr, "the graph has no tensor " + name);
+  return *tensor;
+}
+
 class Checker {
  public:
   Checker(const PreNormGraph& graph, const PreNormOptions& options, const HcScales& scales)
@@ -38,13 +44,7 @@ class Checker {
   }
 
  private:
-  const Tensor& tensor(const std::string& name) const {
-    for (const Tensor& t : g_.graph.tensors()) {
-      if (t.name == name) return t;
-    }
-    COHORT_CHECK(false, "the graph has no tensor " + name);
-    return g_.graph.tensors().front();
-  }
+  const Tensor& tensor(const std::string& name) const { return tensor_of(g_, name); }
 
   // The first `rows` rows of a tensor, and of those the first `cols` columns.
   Vector values(const std::string& name, std::int64_t rows, std::int64_t cols = -1) const {
@@ -299,12 +299,7 @@ class StatusChecker {
     bytes.insert(bytes.end(), element, element + cohort::size_of(dtype));
   }
 
-  const Tensor& tensor(const std::string& name) const {
-    const auto it =
-        std::ranges::find_if(g_.graph.tensors(), [&](const Tensor& t) { return t.name == name; });
-    COHORT_CHECK(it != g_.graph.tensors().end(), "the graph has no tensor " + name);
-    return *it;
-  }
+  const Tensor& tensor(const std::string& name) const { return tensor_of(g_, name); }
 
   const PreNormGraph& g_;
   const PreNormOptions& o_;

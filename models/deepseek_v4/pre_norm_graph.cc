@@ -57,6 +57,10 @@ Barrier barrier_of(Variant variant) {
   return Barrier::kNone;
 }
 
+bool routes_by_id(const PreNormOptions& options) {
+  return !options.hc_chain && options.layer_id < options.config.num_hash_layers;
+}
+
 // Builds one graph. Members are the tensors and tasks that later steps refer to.
 template <class Stream>
 class Builder {
@@ -181,7 +185,7 @@ class Builder {
     const std::int64_t t = e_.tokens;
     const std::int64_t tp = e_.padded_tokens;
     const std::int64_t n = options_.num_tokens;
-    const bool hash = options_.layer_id < options_.config.num_hash_layers;
+    const bool hash = routes_by_id(options_);
     const auto gate_w = graph_.tensor<float>("gate_w", {e_.experts, e_.hidden});
     const auto gate_bias = graph_.tensor<float>("gate_bias", {e_.experts});
     const auto tid2eid =
@@ -256,8 +260,7 @@ cohort::Result<PreNormGraph> build_pre_norm(const PreNormOptions& options, const
   Graph graph = options.bf16_stream ? Builder<BFloat16>(options, scales, e).build()
                                     : Builder<float>(options, scales, e).build();
   COHORT_TRY_STATUS(graph.validate());
-  return PreNormGraph{std::move(graph), e,
-                      !options.hc_chain && options.layer_id < options.config.num_hash_layers};
+  return PreNormGraph{std::move(graph), e, routes_by_id(options)};
 }
 
 std::vector<std::string> inputs_of(const PreNormOptions& options) {

@@ -57,6 +57,27 @@ bool store_scalar(DType dtype, double value, void* slot) {
   }
 }
 
+// The whole of a tensor at one version.
+ViewFields whole(const Tensor& tensor, std::size_t version) {
+  return {.tensor = &tensor,
+          .data = tensor.data,
+          .row_count = tensor.rows(),
+          .col_count = tensor.cols(),
+          .pitch = tensor.cols(),
+          .version = static_cast<std::uint32_t>(version)};
+}
+
+// What the kernel's phases say of these arguments. Asked before they are bound: blocks() may rely
+// on what validate() promises.
+Status validate_phases(const KernelRef& kernel, const std::shared_ptr<const void>& args) {
+  for (const Phase& phase : kernel.phases) {
+    if (phase.body.validate == nullptr) continue;
+    const std::shared_ptr<const void> own = phase.project ? phase.project(args.get()) : args;
+    COHORT_TRY_STATUS(phase.body.validate(own.get()));
+  }
+  return {};
+}
+
 }  // namespace
 
 // A live access to a tensor by an earlier task.
@@ -108,9 +129,8 @@ Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
 ViewFields Graph::add_tensor(std::string name, DType dtype, Shape shape, TensorOptions options) {
-  for (const Tensor& t : tensors_) {
-    COHORT_CHECK(t.name != name, "graph " + quoted(name_) + " has two tensors " + quoted(name));
-  }
+  COHORT_CHECK(find_tensor(name) == nullptr,
+               "graph " + quoted(name_) + " has two tensors " + quoted(name));
   COHORT_CHECK(options.external == nullptr || !options.initial,
                "tensor " + quoted(name) + " has the caller's memory and an initial value");
   Tensor t{.id = {static_cast<std::uint32_t>(tensors_.size())},
@@ -127,34 +147,29 @@ ViewFields Graph::add_tensor(std::string name, DType dtype, Shape shape, TensorO
   next_address_ += (t.bytes() + kTensorAlignment) / kTensorAlignment * kTensorAlignment;
   tensors_.push_back(std::move(t));
   states_.emplace_back();
-  const Tensor& made = tensors_.back();
-  return {.tensor = &made,
-          .data = made.data,
-          .row_count = made.rows(),
-          .col_count = made.cols(),
-          .pitch = made.cols()};
+  return whole(tensors_.back(), 0);
+}
+
+const Tensor* Graph::find_tensor(std::string_view name) const {
+  const auto it = std::ranges::find(tensors_, name, &Tensor::name);
+  return it != tensors_.end() ? &*it : nullptr;
 }
 
 Result<ViewFields> Graph::find_view(std::string_view name, DType dtype) const {
-  std::vector<std::string> names;
-  for (const Tensor& t : tensors_) {
-    names.push_back(t.name);
-    if (t.name != name) continue;
-    if (t.dtype != dtype) {
-      return fail(ErrorCode::kInvalidArgument, "tensor " + quoted(name) + " of graph " +
-                                                   quoted(name_) + " is " +
-                                                   std::string(cohort::name(t.dtype)) + ", not " +
-                                                   std::string(cohort::name(dtype)));
-    }
-    return ViewFields{.tensor = &t,
-                      .data = t.data,
-                      .row_count = t.rows(),
-                      .col_count = t.cols(),
-                      .pitch = t.cols(),
-                      .version = static_cast<std::uint32_t>(states_[t.id.value].consumers.size())};
+  const Tensor* t = find_tensor(name);
+  if (t == nullptr) {
+    std::vector<std::string> names;
+    for (const Tensor& other : tensors_) names.push_back(other.name);
+    return fail(ErrorCode::kNotFound, "graph " + quoted(name_) + " has no tensor " + quoted(name) +
+                                          did_you_mean(name, names));
   }
-  return fail(ErrorCode::kNotFound, "graph " + quoted(name_) + " has no tensor " + quoted(name) +
-                                        did_you_mean(name, names));
+  if (t->dtype != dtype) {
+    return fail(ErrorCode::kInvalidArgument, "tensor " + quoted(name) + " of graph " +
+                                                 quoted(name_) + " is " +
+                                                 std::string(cohort::name(t->dtype)) + ", not " +
+                                                 std::string(cohort::name(dtype)));
+  }
+  return whole(*t, states_[t->id.value].consumers.size());
 }
 
 void Graph::refuse(RefusalKind kind, const Task& task, std::string message) {
@@ -215,15 +230,9 @@ void Graph::check_kernel(Task& task, const ArgsType& type) {
            std::to_string(scalars) + " scalars, a task can have " + std::to_string(kMaxScalars));
     return;
   }
-  // Phases check before they are bound: blocks() may rely on what validate() promises.
-  for (const Phase& phase : kernel.phases) {
-    if (phase.body.validate == nullptr) continue;
-    const std::shared_ptr<const void> args =
-        phase.project ? phase.project(task.args.get()) : task.args;
-    if (const Status status = phase.body.validate(args.get()); !status) {
-      refuse(RefusalKind::kShape, task, status.error().message);
-      return;
-    }
+  if (const Status status = validate_phases(kernel, task.args); !status) {
+    refuse(RefusalKind::kShape, task, status.error().message);
+    return;
   }
   task.bound = bind_kernel(kernel, task.args, task.launch.lanes);
   if (kernel.barrier != Barrier::kNone) check_workspace(task);
@@ -385,12 +394,7 @@ Submission Graph::finish(Task task, std::span<const ViewFields> views) {
     ViewFields view;
     if (usable) {
       const Tensor& t = *views[i].tensor;
-      view = {.tensor = &t,
-              .data = t.data,
-              .row_count = t.rows(),
-              .col_count = t.cols(),
-              .pitch = t.cols(),
-              .version = static_cast<std::uint32_t>(states_[t.id.value].consumers.size())};
+      view = whole(t, states_[t.id.value].consumers.size());
     }
     submission.updated_.push_back({task.operands[i].name, view});
   }
@@ -425,12 +429,7 @@ Status Graph::set_scalar(std::string_view name, double value) {
                 "no task of graph " + quoted(name_) + " has a scalar " + quoted(name));
   }
   for (const Change& change : changes) {
-    for (const Phase& phase : change.task->kernel->phases) {
-      if (phase.body.validate == nullptr) continue;
-      const std::shared_ptr<const void> args =
-          phase.project ? phase.project(change.args.get()) : change.args;
-      COHORT_TRY_STATUS(phase.body.validate(args.get()));
-    }
+    COHORT_TRY_STATUS(validate_phases(*change.task->kernel, change.args));
   }
   for (Change& change : changes) {
     change.task->args = std::move(change.args);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cohort/lane/direct_lane.h"
+#include "cohort/lane/run_in_order.h"
 
 namespace cohort {
 namespace {
@@ -32,14 +32,17 @@ void restore(const std::vector<const Tensor*>& tensors, const std::vector<Memory
   }
 }
 
-template <class RunBlock>
-void for_each_block(const Task& task, RunBlock run) {
+std::vector<BlockFootprint> run_modelled(const Task& task, TilePoison poison) {
   const std::int64_t lanes = std::max<std::int64_t>(task.bound.lanes, 1);
+  FootprintRecorder recorder(FootprintRecorder::Mode::kLive);
+  std::vector<BlockFootprint> footprints;
   for (const BoundPhase& phase : task.bound.phases) {
     for (std::int64_t b = 0; b < phase.blocks; ++b) {
-      run(phase, b, LaneIdentity{.index = b % lanes, .lanes = lanes, .physical = b % lanes});
+      const LaneIdentity identity{.index = b % lanes, .lanes = lanes, .physical = b % lanes};
+      footprints.push_back(recorder.run(phase, b, identity, poison));
     }
   }
+  return footprints;
 }
 
 void compare(const std::vector<const Tensor*>& tensors, const std::vector<Memory>& a,
@@ -94,23 +97,16 @@ ContractReport check_contract(const Task& task) {
   std::vector<Memory> modelled[2];
   for (const TilePoison poison : {TilePoison::kFirst, TilePoison::kSecond}) {
     restore(tensors, before);
-    FootprintRecorder recorder(FootprintRecorder::Mode::kLive);
-    std::vector<BlockFootprint> footprints;
-    for_each_block(task, [&](const BoundPhase& phase, std::int64_t b, LaneIdentity identity) {
-      footprints.push_back(recorder.run(phase, b, identity, poison));
-    });
+    std::vector<BlockFootprint> footprints = run_modelled(task, poison);
     modelled[static_cast<std::size_t>(poison)] = save(tensors);
     if (poison == TilePoison::kFirst) report.footprints = std::move(footprints);
   }
 
   restore(tensors, before);
-  for_each_block(task, [&](const BoundPhase& phase, std::int64_t b, LaneIdentity identity) {
-    DirectLane lane(identity);
-    phase.body.direct(lane, phase.args.get(), b);
-    ++report.blocks;
-  });
+  run_in_order(task);
   const std::vector<Memory> direct = save(tensors);
 
+  report.blocks = static_cast<std::int64_t>(report.footprints.size());
   for (const BlockFootprint& f : report.footprints) {
     for (const Violation& v : f.violations) report.errors.push_back(v.text);
   }

@@ -46,6 +46,17 @@ void for_each_row(const Access& access, F f) {
   }
 }
 
+// What a kernel declares that a block may touch. Requires: it declares its regions.
+TensorBytesMap declared_bytes(const BoundPhase& phase, std::int64_t block) {
+  TensorBytesMap declared;
+  phase.body.region(phase.args.get(), block, [&](const ViewFields& view, Direction direction) {
+    TensorBytes& bytes = declared.at(*view.tensor);
+    if (direction != Direction::kOut) bytes.reads.add(view.region());
+    if (direction != Direction::kIn) bytes.writes.add(view.region());
+  });
+  return declared;
+}
+
 }  // namespace
 
 std::string_view name(AccessKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
@@ -75,12 +86,7 @@ BlockFootprint FootprintRecorder::run(const BoundPhase& phase, std::int64_t bloc
 }
 
 void FootprintRecorder::check_declared(const BoundPhase& phase, std::int64_t block) {
-  TensorBytesMap declared;
-  phase.body.region(phase.args.get(), block, [&](const ViewFields& view, Direction direction) {
-    TensorBytes& bytes = declared.at(*view.tensor);
-    if (direction != Direction::kOut) bytes.reads.add(view.region());
-    if (direction != Direction::kIn) bytes.writes.add(view.region());
-  });
+  const TensorBytesMap declared = declared_bytes(phase, block);
   for (const AccessRecord& record : current_.accesses) {
     const Access& access = record.access;
     ByteSet touched;
@@ -213,11 +219,7 @@ std::vector<TensorBytesMap> dry_footprint(const BoundPhase& phase, std::int64_t 
   for (std::int64_t b = 0; b < phase.capacity; ++b) {
     TensorBytesMap& bytes = blocks[static_cast<std::size_t>(b)];
     if (phase.body.region != nullptr) {
-      phase.body.region(phase.args.get(), b, [&](const ViewFields& view, Direction direction) {
-        TensorBytes& entry = bytes.at(*view.tensor);
-        if (direction != Direction::kOut) entry.reads.add(view.region());
-        if (direction != Direction::kIn) entry.writes.add(view.region());
-      });
+      bytes = declared_bytes(phase, b);
       continue;
     }
     const BlockFootprint footprint =

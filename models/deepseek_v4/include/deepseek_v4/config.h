@@ -72,6 +72,10 @@ cohort::Result<Extents> extents_of(const Config& config, std::int64_t tokens,
 constexpr std::int64_t active_tokens(std::int64_t num_tokens, std::int64_t tokens) {
   return num_tokens < 0 ? 0 : (num_tokens > tokens ? tokens : num_tokens);
 }
+/// Tiles of 8 tokens that hold an active one.
+constexpr std::int64_t active_tiles(std::int64_t num_tokens, std::int64_t tokens) {
+  return (active_tokens(num_tokens, tokens) + kTokenTile - 1) / kTokenTile;
+}
 /// G: the rows that ffn_norm computes, whole tiles of 16 up to T.
 constexpr std::int64_t normalised_rows(std::int64_t num_tokens, std::int64_t tokens) {
   const std::int64_t rows = (active_tokens(num_tokens, tokens) + 15) / 16 * 16;

@@ -118,19 +118,13 @@ struct GatePreRoute {
     const std::int64_t tokens = a.x_norm_scale.rows();
     const std::int64_t active = active_tokens(a.num_tokens, tokens);
     if (active < tokens) {
-      detail::store_zero(lane, a.x_norm_scale.rows(active, tokens - active));
-      detail::store_zero(lane, a.indices.rows(active, tokens - active));
-      detail::store_zero(lane, a.weights.rows(active, tokens - active));
+      detail::store_constant(lane, a.x_norm_scale.rows(active, tokens - active), 0.0f);
+      detail::store_constant(lane, a.indices.rows(active, tokens - active), 0);
+      detail::store_constant(lane, a.weights.rows(active, tokens - active), 0.0f);
     }
     if (a.score_padding.cols() == 0) return;
     for (std::int64_t t0 = 0; t0 < a.score_padding.rows(); t0 += kLinearTile) {
-      auto pad = lane.output(a.score_padding.rows(t0, kLinearTile));
-      for (std::int64_t r = 0; r < pad.rows; ++r) {
-        for (std::int64_t c = 0; c < pad.cols; ++c) pad(r, c) = kNegInf;
-      }
-      const WorkItem work[] = {{Operation::kCopy, pad.rows * pad.cols}};
-      lane.charge(work);
-      lane.store(pad);
+      detail::store_constant(lane, a.score_padding.rows(t0, kLinearTile), kNegInf);
     }
   }
 };
@@ -219,9 +213,7 @@ struct RouteSort {
                     num_tokens)
   };
 
-  static std::int64_t blocks(const Args& a) {
-    return (active_tokens(a.num_tokens, a.indices.rows()) + kTokenTile - 1) / kTokenTile;
-  }
+  static std::int64_t blocks(const Args& a) { return active_tiles(a.num_tokens, a.indices.rows()); }
   static std::int64_t capacity(const Args& a) { return a.indices.rows() / kTokenTile; }
 
   template <class L>
@@ -262,9 +254,7 @@ struct RouteHash {
                     num_tokens)
   };
 
-  static std::int64_t blocks(const Args& a) {
-    return (active_tokens(a.num_tokens, a.indices.rows()) + kTokenTile - 1) / kTokenTile;
-  }
+  static std::int64_t blocks(const Args& a) { return active_tiles(a.num_tokens, a.indices.rows()); }
   static std::int64_t capacity(const Args& a) { return a.indices.rows() / kTokenTile; }
 
   /// The table row depends on a token's id: any row.

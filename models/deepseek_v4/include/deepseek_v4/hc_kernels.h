@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -36,16 +37,14 @@ Tile<float> scratch(std::array<float, N>& values, std::int64_t rows, std::int64_
   return {values.data(), rows, cols, cols};
 }
 
-/// Writes +0 into every element.
-template <class L, class View>
-void store_zero(L& lane, const View& view) {
-  auto zero = lane.output(view);
-  for (std::int64_t r = 0; r < zero.rows; ++r) {
-    for (std::int64_t c = 0; c < zero.cols; ++c) zero(r, c) = {};
-  }
-  const WorkItem work[] = {{Operation::kCopy, zero.rows * zero.cols}};
+/// Writes `value` into every element.
+template <class L, class View, class T>
+void store_constant(L& lane, const View& view, T value) {
+  auto tile = lane.output(view);
+  for (std::int64_t r = 0; r < tile.rows; ++r) std::fill_n(tile.row(r), tile.cols, value);
+  const WorkItem work[] = {{Operation::kCopy, tile.rows * tile.cols}};
   lane.charge(work);
-  lane.store(zero);
+  lane.store(tile);
 }
 
 }  // namespace detail
@@ -180,7 +179,7 @@ struct HcPreSeed {
 
   template <class L>
   static void run(L& lane, const Args& a, std::int64_t) {
-    detail::store_zero(lane, a.mixes_raw);
+    detail::store_constant(lane, a.mixes_raw, 0.0f);
   }
 };
 

@@ -161,6 +161,9 @@ class Graph {
     return Handle<T>(add_tensor(std::move(name), kDTypeOf<T>, std::move(shape), options));
   }
 
+  /// A tensor by name, or nullptr.
+  const Tensor* find_tensor(std::string_view name) const;
+
   /// The latest version of a tensor, by name.
   /// Errors: kNotFound with a suggestion; kInvalidArgument if it has another element type.
   template <Element T>
