@@ -278,10 +278,11 @@ TEST(NativeExecutor, RecordsWhenTasksRan) {
 class DeadlockTest : public testing::TestWithParam<int> {
  protected:
   // Runs an 8-lane weave with these faults, then again without, on the same executor.
-  RunResult run_faulty(KernelRef kernel, const Launch& launch, Faults faults) {
+  RunResult run_faulty(KernelRef kernel, const Launch& launch, Faults faults,
+                       std::int64_t rows = 32) {
     Graph graph;
     const WeaveTensors t(graph, "", 32, 16 * 8);
-    t.submit(graph, kernel, 32, launch);
+    t.submit(graph, kernel, rows, launch);
     EXPECT_TRUE(graph.validate()) << graph.validate().error().message;
     Executor executor({.workers = GetParam(),
                        .hang_after = std::chrono::minutes(1),
@@ -329,7 +330,8 @@ TEST_P(DeadlockTest, NamesALaneThatLeavesEarly) {
   Faults faults;
   faults.skip_arrival = [](const Task&, std::size_t, std::int64_t lane) { return lane == 6; };
   faults.skip_wait = faults.skip_arrival;
-  const RunResult result = run_faulty(weave({.lanes = 8}), {.sync_start = true}, faults);
+  // Without rows no lane reads what another wrote: the missing barrier isn't a race as well.
+  const RunResult result = run_faulty(weave({.lanes = 8}), {.sync_start = true}, faults, 0);
   ASSERT_EQ(result.status, RunStatus::kDeadlock);
   EXPECT_EQ(text(result),
             "lanes 0-5, 7 of task #0 \"weave\" wait and can't be released\n"
@@ -401,6 +403,37 @@ TEST(NativeExecutor, GivesUpOnABodyThatNeverEnds) {
   }
   set_check_handler(before);
 }
+
+#if defined(__SANITIZE_THREAD__)
+#define COHORT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define COHORT_TSAN 1
+#endif
+#endif
+#ifdef COHORT_TSAN
+
+// A kernel without its barriers is a data race for ThreadSanitizer: switching between lanes of one
+// worker must not hide it.
+class RaceDeathTest : public testing::TestWithParam<int> {};
+
+TEST_P(RaceDeathTest, AMissingBarrierIsReported) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Faults faults;
+  faults.skip_arrival = [](const Task&, std::size_t, std::int64_t) { return true; };
+  faults.skip_wait = faults.skip_arrival;
+  const auto run_without_barriers = [&] {
+    Graph graph;
+    const WeaveTensors t(graph, "", 32, 16 * 8);
+    t.submit(graph, weave({.lanes = 2}), 32, {.sync_start = true});
+    static_cast<void>(run(graph, {.workers = GetParam(), .faults = faults}));
+    std::exit(0);  // ThreadSanitizer makes it 66 if it has reported anything.
+  };
+  EXPECT_EXIT(run_without_barriers(), testing::ExitedWithCode(66), "data race");
+}
+INSTANTIATE_TEST_SUITE_P(Workers, RaceDeathTest, testing::Values(1, 2));
+
+#endif
 
 }  // namespace
 }  // namespace cohort::native
