@@ -9,14 +9,7 @@
 
 namespace deepseek_v4 {
 
-/// One tensor of a run against the reference.
-struct OutputCheck {
-  std::string tensor = {};
-  std::string rule =
-      {};  ///< The tolerance in words: "rel 2e-6", "exact", "1 bf16 ulp, 0.1 % flips".
-  cohort::Shape shape = {};
-  cohort::observe::Comparison comparison = {};
-};
+using cohort::observe::OutputCheck;
 
 /// Compares every output of a finished run with the float64 reference, each operator fed with the
 /// values that the run computed before it (staged), over the rows that num_tokens defines.

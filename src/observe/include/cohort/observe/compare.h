@@ -63,4 +63,13 @@ std::string to_text(const Comparison& comparison, const Shape& shape);
 /// "[2, 17]": the coordinates of an element.
 std::string coordinates(std::int64_t element, const Shape& shape);
 
+/// One tensor of a run against what it should be.
+struct OutputCheck {
+  std::string tensor = {};
+  std::string rule =
+      {};  ///< The tolerance in words: "rel 2e-6", "exact", "1 bf16 ulp, 0.1 % flips".
+  Shape shape = {};
+  Comparison comparison = {};
+};
+
 }  // namespace cohort::observe

@@ -1,0 +1,213 @@
+// The programs as their users see them: what they print, where, and what they exit with.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cohort/tensor/safetensors.h"
+
+namespace cohort {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Output {
+  int status = -1;  // What it exited with.
+  std::string out = {};
+  std::string err = {};
+};
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Program : public testing::Test {
+ protected:
+  Program() : folder_(testing::TempDir() + "cli_program_test." + std::to_string(::getpid())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~Program() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+  // Starts a program with words as arguments; its output goes to files.
+  pid_t start(const std::string& program, const std::string& words) const {
+    std::vector<std::string> arguments = {program};
+    std::istringstream in(words);
+    for (std::string word; in >> word;) arguments.push_back(word);
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    const auto redirect = [&](int descriptor, const std::string& name) {
+      ::dup2(::open(path(name).c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), descriptor);
+    };
+    redirect(STDOUT_FILENO, "out");
+    redirect(STDERR_FILENO, "err");
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    ::execv(program.c_str(), argv.data());
+    ::_exit(127);
+  }
+
+  Output finish(pid_t child) const {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(path("out")),
+            contents(path("err"))};
+  }
+
+  Output run(const std::string& words, const std::string& program = COHORT_PROGRAM) const {
+    return finish(start(program, words));
+  }
+
+  // A wrong request: exit code 2, this on stderr, nothing on stdout.
+  void expect_usage_error(const std::string& words, const std::string& message) const {
+    const Output o = run(words);
+    EXPECT_EQ(o.status, 2) << words;
+    EXPECT_EQ(o.out, "") << words;
+    EXPECT_THAT(o.err, HasSubstr(message)) << words;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Program, HelpFitsIntoEightyColumns) {
+  for (const char* words : {"--help", "list --help", "list", "run --help", "run pre-norm --help",
+                            "run hc-chain --help"}) {
+    const Output o = run(words);
+    EXPECT_EQ(o.status, 0) << words;
+    EXPECT_EQ(o.err, "") << words;
+    std::istringstream lines(o.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
+  EXPECT_THAT(run("run pre-norm --help").out,
+              HasSubstr("Usage: cohort run pre-norm [OPTION...]\n"));
+  EXPECT_EQ(run("--version").out.substr(0, 7), "cohort ");
+}
+
+TEST_F(Program, ListShowsTheGraphsOfThisProgram) {
+  EXPECT_THAT(run("list").out, testing::AllOf(HasSubstr("hc-chain\n"), HasSubstr("pre-norm\n"),
+                                              Not(HasSubstr("squares"))));
+  EXPECT_EQ(run("list", QUICKSTART_PROGRAM).out,
+            "squares\n  Squares by columns, then sums by rows.\n  variants: unfused, counter\n"
+            "  parameters: --rows\n");
+}
+
+TEST_F(Program, SaysWhatIsWrongWithARequest) {
+  expect_usage_error("", "cohort: A subcommand is required\nRun 'cohort --help'.\n");
+  expect_usage_error("rnu", "cohort: 'rnu' isn't expected here, did you mean 'run'?");
+  expect_usage_error("run pre-nrm",
+                     "cohort: 'pre-nrm' isn't expected here, did you mean 'pre-norm'?");
+  expect_usage_error("run pre-norm --varaint slot",
+                     "cohort: '--varaint' isn't expected here, did you mean '--variant'?\n"
+                     "Run 'cohort run pre-norm --help'.\n");
+  expect_usage_error("run pre-norm --variant slo",
+                     "--variant: 'slo', expected one of unfused, slot, counter, hard, did you mean "
+                     "'slot'?");
+  expect_usage_error("run pre-norm --lanes 0",
+                     "--lanes: '0', expected a whole number from 1 to 64");
+  expect_usage_error("run pre-norm --lanes 1e3", "--lanes: '1e3', expected a whole number");
+  expect_usage_error("run pre-norm --num-tokens 99999999999999999999",
+                     "--num-tokens: '99999999999999999999', expected a whole number from "
+                     "-2147483648 to 2147483647");
+  expect_usage_error("run pre-norm --workers 100000", "--workers: '100000', expected");
+  expect_usage_error("run pre-norm --seed -1", "--seed: '-1', expected");
+  expect_usage_error("run pre-norm --repeat", "--repeat");
+  expect_usage_error("run pre-norm --sweep --save " + path("x"), "--save excludes --sweep");
+  expect_usage_error("run pre-norm --load " + path("none"),
+                     "cohort: can't read \"" + path("none") + "\": No such file or directory\n");
+}
+
+TEST_F(Program, RunComparesWithTheReferenceAndTheUnfusedGraph) {
+  const Output o = run("run pre-norm --preset toy --variant slot --num-tokens 7 --workers 3");
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("pre-norm --variant slot"));
+  EXPECT_THAT(o.out,
+              HasSubstr("split_pre_post, mix_x, ffn_norm (3 launches)\n"
+                        "  became fused_pre_norm, one launch of 8 lanes with 2 slot barriers"));
+  EXPECT_THAT(o.out, HasSubstr("  new   dispatch_standin -> comb_sinkhorn\n"));
+  EXPECT_THAT(o.out, HasSubstr("Against the reference: pass\n"));
+  EXPECT_THAT(o.out, HasSubstr("Fused = unfused: yes (17 outputs, "));
+  EXPECT_THAT(o.out, Not(HasSubstr("\033")));
+  EXPECT_EQ(o.err, "");
+}
+
+TEST_F(Program, RunsEveryDeclaredCombination) {
+  const Output o = run("run squares --sweep", QUICKSTART_PROGRAM);
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_EQ(o.out,
+            "pass  --variant unfused --rows 1\npass  --variant counter --rows 1\n"
+            "pass  --variant unfused --rows 3\npass  --variant counter --rows 3\n"
+            "pass  --variant unfused --rows 8\npass  --variant counter --rows 8\n6 of 6 pass\n");
+}
+
+TEST_F(Program, SavesARunThatCanBeLoaded) {
+  const std::string toy = "run pre-norm --preset toy --seed 5 --variant counter ";
+  ASSERT_EQ(run(toy + "--save " + path("a")).status, 0);
+  ASSERT_EQ(run(toy + "--load " + path("a") + " --save " + path("b")).status, 0);
+  EXPECT_TRUE(contents(path("a")) == contents(path("b")));
+  const Result<SafeTensors> saved = SafeTensors::open(path("a"));
+  ASSERT_TRUE(saved) << saved.error().message;
+  for (const char* name :
+       {"x_hc",      "hc_ffn_fn",       "hc_ffn_scale", "hc_ffn_base",  "norm_w",
+        "gate_w",    "gate_bias",       "tid2eid",      "input_ids",    "inv_rms",
+        "mixes_raw", "pre_val_store",   "post",         "comb",         "x_mixed",
+        "xg_buf",    "ffn_inv_rms_buf", "xn_scale_buf", "x_norm_scale", "x_norm_i8",
+        "indices",   "weights",         "ffn_out",      "x_next"}) {
+    EXPECT_TRUE(saved->find(name)) << name;
+  }
+  const std::map<std::string, std::string> metadata = {
+      {"num_tokens", "8"},      {"layer_id", "10"},
+      {"num_hash_layers", "3"}, {"routed_scaling_factor", "1.500000"},
+      {"preset", "toy"},        {"mode", "decode"},
+      {"variant", "counter"},   {"seed", "5"}};
+  EXPECT_EQ(saved->metadata(), metadata);
+}
+
+TEST_F(Program, NamesEveryInputThatAFileGetsWrong) {
+  ASSERT_EQ(run("run hc-chain --preset toy --save " + path("a")).status, 0);
+  const Output o =
+      run("run pre-norm --preset toy --mode prefill --load " + path("a") + " --save " + path("b"));
+  EXPECT_EQ(o.status, 2);
+  EXPECT_THAT(o.err,
+              HasSubstr("tensor \"x_hc\" is F32 [8, 4, 1024], expected F32 [128, 4, 1024]\n"));
+  EXPECT_THAT(o.err, HasSubstr("\"" + path("a") + "\" has no tensor \"gate_w\""));
+  EXPECT_THAT(o.err, HasSubstr("has no tensor \"input_ids\""));
+  EXPECT_THAT(run("run hc-chain --preset toy --stream bf16 --load " + path("a")).err,
+              HasSubstr("tensor \"x_hc\" is F32 [8, 4, 1024], expected BF16 [8, 4, 1024]"));
+  EXPECT_FALSE(std::filesystem::exists(path("b")));
+
+  std::ofstream(path("c")) << "not a safetensors file";
+  expect_usage_error("run hc-chain --preset toy --load " + path("c"), "not a safetensors file");
+}
+
+TEST_F(Program, LeavesNothingBehindWhereItCannotSave) {
+  const Output o = run("run hc-chain --preset toy --save " + path("none/a"));
+  EXPECT_EQ(o.status, 2);
+  EXPECT_THAT(o.err,
+              HasSubstr("can't write \"" + path("none/a") + "\": No such file or directory"));
+  EXPECT_FALSE(std::filesystem::exists(path("none")));
+}
+
+TEST_F(Program, EndsOnCtrlC) {
+  const pid_t child =
+      start(COHORT_PROGRAM, "run hc-chain --preset toy --repeat 1000000 --save " + path("a"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  ::kill(child, SIGINT);
+  EXPECT_EQ(finish(child).status, 130);
+  EXPECT_FALSE(std::filesystem::exists(path("a")));
+}
+
+}  // namespace
+}  // namespace cohort
