@@ -1,0 +1,1 @@
+#include "cohort/native/executor.h"

@@ -1,0 +1,3 @@
+#include "kernel.h"
+
+void run(cohort::DirectLane& lane, const Args& a) { lane.load(a.y); }

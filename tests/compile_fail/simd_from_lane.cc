@@ -1,0 +1,1 @@
+#include "cohort/simd/simd.h"
