@@ -6,7 +6,6 @@ namespace deepseek_v4 {
 namespace {
 
 using cohort::Barrier;
-using cohort::DummyOperand;
 using cohort::ErrorCode;
 using cohort::fail;
 using cohort::FuseOptions;

@@ -151,10 +151,10 @@ HWY_NOINLINE void product_block(Tile<const float> x, Tile<const float> w, Tile<f
 // All rows of x by N rows of w.
 template <class V, int N>
 HWY_INLINE void product_columns(Tile<const float> x, Tile<const float> w, Tile<float> partials) {
-  constexpr int R = V::kBlockRows;
+  constexpr int kRows = V::kBlockRows;
   std::int64_t row = 0;
-  for (; row + R <= x.rows; row += R) {
-    product_block<V, R, N>(part_of(x, row, 0), w, part_of(partials, row, 0));
+  for (; row + kRows <= x.rows; row += kRows) {
+    product_block<V, kRows, N>(part_of(x, row, 0), w, part_of(partials, row, 0));
   }
   const Tile<const float> rest = part_of(x, row, 0);
   const Tile<float> sums = part_of(partials, row, 0);

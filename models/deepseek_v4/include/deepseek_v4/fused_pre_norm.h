@@ -45,9 +45,9 @@ struct FusedPreNormDebugArgs {
   std::int64_t stop_after = 0;  // 16
 
   static constexpr auto operand_table() {
-    constexpr auto production = FusedPreNormArgs<Stream>::operand_table();
-    std::array<cohort::OperandInfo, production.size() + 1> table;
-    std::copy(production.begin(), production.end(), table.begin());
+    constexpr auto kProduction = FusedPreNormArgs<Stream>::operand_table();
+    std::array<cohort::OperandInfo, kProduction.size() + 1> table;
+    std::copy(kProduction.begin(), kProduction.end(), table.begin());
     table.back() = {"stop_after", cohort::Direction::kScalar, cohort::DType::kInt64};
     return table;
   }
