@@ -1,6 +1,7 @@
 #include "cohort_run.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,18 @@ namespace cohort::native {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// What ends the wait at each meeting: meetings of the same participants count in the same words.
+std::vector<std::int32_t> targets_of(const BoundKernel& kernel) {
+  std::vector<std::int32_t> targets;
+  std::map<std::int64_t, std::int32_t> generations;  // By first word.
+  for (const BoundMeeting& meeting : kernel.meetings) {
+    const std::int32_t generation = ++generations[meeting.first_word];
+    const auto step = static_cast<std::int32_t>(meeting.expected);
+    targets.push_back(kernel.barrier == Barrier::kSlot ? generation : generation * step);
+  }
+  return targets;
+}
 
 // "0-3, 7".
 std::string ranges(const std::vector<std::int64_t>& numbers) {
@@ -36,6 +49,7 @@ CohortRun::CohortRun(const Task& task, int workers)
       stride_(workers),
       workers_(static_cast<int>(std::min<std::int64_t>(workers, task.bound.lanes))),
       workspace_(static_cast<std::int32_t*>(task.bound.workspace.data)),
+      targets_(targets_of(task.bound)),
       states_(std::make_unique<LaneState[]>(index(task.bound.lanes))),
       counts_(std::make_unique<WorkerCount[]>(static_cast<std::size_t>(workers_))) {}
 
@@ -54,30 +68,16 @@ void CohortRun::begin() {
   aborted_.store(false, kRelaxed);
 }
 
-std::int32_t CohortRun::expected_target(std::size_t meeting) const {
-  const std::vector<BoundMeeting>& meetings = task_.bound.meetings;
-  std::int32_t generation = 0;
-  for (std::size_t m = 0; m <= meeting; ++m) {
-    generation += meetings[m].first_word == meetings[meeting].first_word ? 1 : 0;
-  }
-  if (task_.bound.barrier == Barrier::kSlot) return generation;
-  return generation * static_cast<std::int32_t>(meetings[meeting].expected);
-}
-
 void CohortRun::arrive(std::int64_t lane, std::size_t meeting, bool arrives) {
   LaneState& state = states_[index(lane)];
   const BoundMeeting& bound = task_.bound.meetings[meeting];
   const Barrier barrier = task_.bound.barrier;
   state.meeting.store(static_cast<std::int32_t>(meeting), kRelaxed);
   state.arrived.store(arrives, kRelaxed);
-  std::int32_t target = 0;
-  if (!arrives || barrier == Barrier::kHard) {
-    target = expected_target(meeting);
-  }
-  if (arrives && barrier != Barrier::kHard) {
-    target = cohort::arrive(barrier, workspace_, bound, lane);
-  }
-  state.target.store(target, kRelaxed);
+  const bool counts_in_words = arrives && barrier != Barrier::kHard;
+  state.target.store(
+      counts_in_words ? cohort::arrive(barrier, workspace_, bound, lane) : targets_[meeting],
+      kRelaxed);
   state.stage.store(Stage::kWaiting, kRelaxed);
   if (arrives && barrier == Barrier::kHard) {
     // A worker's lanes come in one after the other, so its last one counts for all of them.

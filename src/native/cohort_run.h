@@ -80,13 +80,13 @@ class CohortRun {
 
   static std::size_t index(std::int64_t lane) { return static_cast<std::size_t>(lane); }
   bool released(const LaneState& state) const;
-  std::int32_t expected_target(std::size_t meeting) const;
   bool has_passed(std::int64_t lane, std::int32_t meeting) const;
 
   const Task task_;  // A copy: a hung lane may outlive the graph.
   int stride_;       // Workers of the executor.
   int workers_;      // Those with lanes.
   std::int32_t* workspace_;
+  std::vector<std::int32_t> targets_;  // By meeting: what its words must reach.
   std::unique_ptr<LaneState[]> states_;
   std::unique_ptr<WorkerCount[]> counts_;
   std::atomic<std::int64_t> hard_arrivals_{0};

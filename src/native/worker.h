@@ -37,6 +37,7 @@ class alignas(64) Worker {
     CohortRun* cohort = nullptr;
     std::int64_t lane = 0;
     fiber::Fiber* fiber = nullptr;
+    bool is_done = false;
   };
 
   // Plain tasks.

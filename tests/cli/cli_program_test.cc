@@ -84,7 +84,7 @@ class Program : public testing::Test {
 
 TEST_F(Program, HelpFitsIntoEightyColumns) {
   for (const char* words : {"--help", "list --help", "list", "run --help", "run pre-norm --help",
-                            "run hc-chain --help"}) {
+                            "run hc-chain --help", "bench --help"}) {
     const Output o = run(words);
     EXPECT_EQ(o.status, 0) << words;
     EXPECT_EQ(o.err, "") << words;
@@ -199,6 +199,31 @@ TEST_F(Program, LeavesNothingBehindWhereItCannotSave) {
   EXPECT_THAT(o.err,
               HasSubstr("can't write \"" + path("none/a") + "\": No such file or directory"));
   EXPECT_FALSE(std::filesystem::exists(path("none")));
+}
+
+TEST_F(Program, BenchComparesWhatIsThereAndSaysWhatIsNot) {
+  // Two programs stand for ours and a peer: they print what `cohort bench` reads.
+  const auto install = [&](const std::string& name, const std::string& samples) {
+    std::ofstream(path(name))
+        << "#!/bin/sh\necho '{\"name\": \"x\", \"unit\": \"ns\", \"samples\": " << samples
+        << "}'\n";
+    std::filesystem::permissions(path(name), std::filesystem::perms::owner_all);
+  };
+  expect_usage_error("bench --programs " + folder_, "bench_ours isn't there");
+  install("bench_ours", "[30, 10, 20]");
+  install("bench_tbb", "[40, 40, 40]");
+  expect_usage_error("bench --filter nonsense --programs " + folder_,
+                     "no row's name has 'nonsense' in it");
+  const Output o = run("bench --rounds 2 --filter tasks/chain --programs " + folder_);
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("tasks/chain/1 / tbb                                 20.0     40.0  "
+                               "0.50x  met\n  ours 10.0 to 30.0, peer 40.0 to 40.0; goal 1.0x\n"));
+  EXPECT_THAT(o.out, HasSubstr("libomp: not installed\n"));
+  const Output json = run("bench --json --rounds 1 --filter tasks/chain --programs " + folder_);
+  EXPECT_THAT(json.out, HasSubstr("\"ratio\": 0.5,"));
+  EXPECT_THAT(json.out, HasSubstr("\"met\": null,"));
+  install("bench_tbb", "[]");
+  expect_usage_error("bench --filter tasks/chain --programs " + folder_, "printed no samples");
 }
 
 TEST_F(Program, EndsOnCtrlC) {
