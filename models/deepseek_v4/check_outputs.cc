@@ -52,7 +52,7 @@ class Checker {
     const std::int64_t width = t.cols();
     if (cols < 0) cols = width;
     const auto bytes = t.memory().first(static_cast<std::size_t>(rows * width * t.element_bytes()));
-    const Vector all = cohort::observe::to_doubles(bytes, t.dtype);
+    Vector all = cohort::observe::to_doubles(bytes, t.dtype);
     if (cols == width) return all;
     Vector part;
     for (std::int64_t r = 0; r < rows; ++r) {
