@@ -113,6 +113,7 @@ int main(int argc, const char* const* argv) {
   Action action;
   add_list_command(app, action);
   add_run_command(app, action);
+  add_verify_command(app, action);
   add_bench_command(app, action);
 
   ExitStatus status = ExitStatus::kUsage;
