@@ -78,16 +78,35 @@ std::vector<std::string> words_of(const CLI::App& app) {
   return words;
 }
 
-ExitStatus parse_error(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& at = innermost(app);
-  std::string message = error.what();
-  if (const std::vector<std::string> extras = app.remaining(true); !extras.empty()) {
-    message = fmt::format("'{}' isn't expected here{}", printable(extras.front()),
-                          did_you_mean(extras.front(), words_of(at)));
+// "--name=value" is read as it is written even if the value begins with a dash; an empty value has
+// to be a word of its own.
+void append_words(const CLI::App& app, std::vector<std::string>& words) {
+  std::vector<std::string> positional;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (option->get_lnames().empty()) {
+        positional.push_back(value);
+      } else if (const std::string name = "--" + option->get_lnames().front(); value.empty()) {
+        words.insert(words.end(), {name, value});
+      } else {
+        words.push_back(name + "=" + value);
+      }
+    }
   }
-  usage_error(message);
-  fmt::print(stderr, "Run '{} --help'.\n", path_of(at));
-  return ExitStatus::kUsage;
+  if (!positional.empty()) words.push_back("--");
+  words.insert(words.end(), positional.begin(), positional.end());
+  for (const CLI::App* command : app.get_subcommands()) {
+    words.push_back(command->get_name());
+    append_words(*command, words);
+  }
+}
+
+std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
+  if (const std::vector<std::string> extras = app.remaining(true); !extras.empty()) {
+    return fmt::format("'{}' isn't expected here{}", printable(extras.front()),
+                       did_you_mean(extras.front(), words_of(innermost(app))));
+  }
+  return printable(error.what());
 }
 
 }  // namespace
@@ -97,8 +116,7 @@ ExitStatus usage_error(const std::string& message) {
   return ExitStatus::kUsage;
 }
 
-int main(int argc, const char* const* argv) {
-  catch_interrupts();
+CommandLine parse_command_line(int argc, const char* const* argv) {
   CLI::App app(
       "Fuses chains of small SPMD kernels into one grid, checks the fusion and runs it on this "
       "CPU.",
@@ -116,20 +134,35 @@ int main(int argc, const char* const* argv) {
   add_verify_command(app, action);
   add_bench_command(app, action);
 
-  ExitStatus status = ExitStatus::kUsage;
+  CommandLine line;
   try {
     app.parse(argc, argv);
-    status = action();
+    append_words(app, line.words);
+    line.action = std::move(action);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", innermost(app).help());
-    status = ExitStatus::kPass;
+    line.output = innermost(app).help();
   } catch (const CLI::CallForVersion& version) {
-    fmt::print("{}\n", version.what());
-    status = ExitStatus::kPass;
+    line.output = std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {
-    status = parse_error(app, error);
+    line.error = message_of(app, error);
+    line.hint = fmt::format("Run '{} --help'.", path_of(innermost(app)));
   }
-  if (std::fflush(stdout) != 0) return static_cast<int>(usage_error("can't write the output"));
+  return line;
+}
+
+int main(int argc, const char* const* argv) {
+  catch_interrupts();
+  const CommandLine line = parse_command_line(argc, argv);
+  ExitStatus status = ExitStatus::kPass;
+  if (line.action) {
+    status = line.action();
+  } else if (!line.error.empty()) {
+    status = usage_error(line.error);
+    fmt::print(stderr, "{}\n", line.hint);
+  } else {
+    fmt::print("{}", line.output);
+  }
+  if (std::fflush(stdout) != 0) status = usage_error("can't write the output");
   return static_cast<int>(status);
 }
 

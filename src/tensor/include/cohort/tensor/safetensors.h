@@ -30,8 +30,7 @@ class SafeTensors {
 
   /// Maps a file.
   /// Errors: kIo if it can't be read; kInvalidArgument, naming file, tensor, what was found and
-  /// what
-  ///         was expected, if it isn't a safetensors file whose header tells the truth.
+  ///         what was expected, if it isn't a safetensors file whose header tells the truth.
   static Result<SafeTensors> open(const std::string& path);
 
   /// Reads a file that is in memory already and outlives the result; `name` is for messages.
