@@ -30,14 +30,16 @@ struct SharedStandin {
   static std::int64_t blocks(const Args& a) { return a.x_norm_i8.rows(); }
   template <class L>
   static void run(L& lane, const Args& a, std::int64_t block) {
-    const auto x = lane.load(a.x_norm_i8.rows(block, 1));
     const auto scale = lane.load(a.x_norm_scale.rows(block, 1));
     std::int32_t sum = 0;
-    for (std::int64_t d = 0; d < x.cols; ++d) sum += x(0, d);
+    if (scale(0, 0) != 0.0f) {  // Rows of inactive tokens may never have been written.
+      const auto x = lane.load(a.x_norm_i8.rows(block, 1));
+      for (std::int64_t d = 0; d < x.cols; ++d) sum += x(0, d);
+      const WorkItem work[] = {{Operation::kAdd, x.cols}};
+      lane.charge(work);
+    }
     auto out = lane.output(a.standin.rows(block, 1).cols(0, 1));
-    out(0, 0) = scale(0, 0) == 0.0f ? 0 : sum;
-    const WorkItem work[] = {{Operation::kAdd, x.cols}};
-    lane.charge(work);
+    out(0, 0) = sum;
     lane.store(out);
   }
 };
@@ -209,10 +211,11 @@ class Builder {
     const float factor = options_.config.routed_scaling_factor;
     if (hash) {
       graph_.submit(kernel_ref<RouteHash>(),
-                    RouteHash::Args{input_ids, tid2eid, scores, indices, weights, factor, n});
+                    RouteHash::Args{input_ids, tid2eid, scores.cols(0, e_.experts), indices,
+                                    weights, factor, n});
     } else {
-      graph_.submit(kernel_ref<RouteSort>(),
-                    RouteSort::Args{scores, biased, indices, weights, factor, n});
+      graph_.submit(kernel_ref<RouteSort>(), RouteSort::Args{scores.cols(0, e_.experts), biased,
+                                                             indices, weights, factor, n});
     }
     dispatch_ = graph_
                     .dummy("dispatch_standin",
@@ -281,6 +284,21 @@ std::vector<std::string> outputs_of(const PreNormOptions& options) {
   }
   names.push_back("x_next");
   return names;
+}
+
+std::vector<cohort::check::DeclaredProducers> declared_producers(const PreNormOptions& options) {
+  if (options.variant == Variant::kUnfused) return {};
+  const std::string fused = "fused_pre_norm";
+  const std::string linear = options.atomic_linear ? "hc_pre_linear_atomic" : "hc_pre_reduce";
+  std::vector<cohort::check::DeclaredProducers> declared = {
+      {fused, {"hc_pre_rms", linear}, true},
+      {"comb_sinkhorn", {options.hc_chain ? fused : "dispatch_standin"}, true},
+      {"x_norm_quant", {fused}, true}};
+  if (!options.hc_chain) {
+    declared.push_back({"gate_pre_route", {fused}, true});
+    declared.push_back({"gate", {fused}, false});
+  }
+  return declared;
 }
 
 cohort::Status validate_routing(const PreNormGraph& graph, std::int64_t num_tokens) {

@@ -39,9 +39,9 @@ Verdict verdict_of(RefusalKind kind) {
 
 class Audit {
  public:
-  Audit(const Graph& graph, const GraphRecord& record,
+  Audit(const Graph& graph, const GraphRecord& record, const std::vector<std::string>& inputs,
         const std::vector<DeclaredProducers>& declared)
-      : graph_(graph), record_(record), declared_(declared), order_(graph) {
+      : graph_(graph), record_(record), inputs_(inputs), declared_(declared), order_(graph) {
     report_.subject = graph.name();
   }
 
@@ -50,6 +50,8 @@ class Audit {
     rule("every grid counts in a workspace of its own, from zero", &Audit::workspaces);
     rule("operands are used as they are declared", &Audit::directions);
     rule("tiles fit into local memory, and blocks keep their contract", &Audit::blocks);
+    rule("operands are bound to their own tensors", &Audit::operand_names);
+    rule("every byte that is read was written, or is an input", &Audit::initialised);
     rule("every tensor is an operand of a task", &Audit::unused_tensors);
     if (!declared_.empty()) rule("the graph has the edges it declares", &Audit::producers);
     return std::move(report_);
@@ -199,6 +201,76 @@ class Audit {
     }
   }
 
+  // Tensors are often named after the operand they are made for; two that stand in each other's
+  // place were swapped in the launch.
+  void operand_names() {
+    what_ = "operands";
+    for (const Task& task : graph_.tasks()) {
+      if (task.is_dummy()) continue;
+      for (std::size_t i = 0; i < task.operands.size(); ++i) {
+        ++examined_;
+        for (std::size_t j = i + 1; j < task.operands.size(); ++j) {
+          const std::string& a = graph_.tensor_of(task.operands[i].region.tensor).name;
+          const std::string& b = graph_.tensor_of(task.operands[j].region.tensor).name;
+          if (a != task.operands[j].name || b != task.operands[i].name || a == b) continue;
+          add(Verdict::kAbi, "audit/operand-names", &task,
+              fmt::format("operand {}, {}, is bound to tensor \"{}\" and operand {}, {}, to tensor "
+                          "\"{}\"",
+                          i, task.operands[i].name, a, j, task.operands[j].name, b))
+              .advice = "pass the arguments in the kernel's order";
+        }
+      }
+    }
+  }
+
+  void initialised() {
+    what_ = "reads";
+    std::map<std::uint32_t, ByteSet> written;  // By tensor.
+    for (const TaskRecord& record : record_.tasks) {
+      const Task& task = graph_.task(record.task);
+      for (const TensorBytes& bytes : record.bytes.entries()) {
+        const Tensor& tensor = *bytes.tensor;
+        const bool is_given = tensor.initial || tensor.external ||
+                              std::ranges::find(inputs_, tensor.name) != inputs_.end();
+        if (bytes.reads.empty() || is_given) continue;
+        ++examined_;
+        // A grid may read what it has written itself: the order inside is another check's.
+        ByteSet known = written[tensor.id.value];
+        if (record.grid) known.add(bytes.writes);
+        ByteSet missing = bytes.reads.without(known);
+        if (task.is_dummy() || missing.empty()) continue;
+        if (!record.grid) missing = missing.without(written_before_read(record, tensor));
+        if (missing.empty()) continue;
+        Finding& f = add(Verdict::kUninitialisedRead, "audit/initialised", &task,
+                         fmt::format("{} reads bytes of tensor \"{}\" that no task wrote",
+                                     task_text(task), tensor.name));
+        f.evidence.push_back({"bytes", to_string(missing)});
+        f.advice = "give the tensor an initial value, or write it first";
+      }
+      for (const TensorBytes& bytes : record.bytes.entries()) {
+        written[bytes.tensor->id.value].add(bytes.writes);
+      }
+    }
+  }
+
+  // What the blocks of a plain task write before they read it themselves.
+  static ByteSet written_before_read(const TaskRecord& record, const Tensor& tensor) {
+    ByteSet all;
+    for (const auto& phase : record.phases) {
+      for (const BlockFootprint& block : phase) {
+        ByteSet written;
+        for (const AccessRecord& a : block.accesses) {
+          if (a.access.tensor->id != tensor.id) continue;
+          ByteSet bytes;
+          bytes.add(a.access.region);
+          if (reads_memory(a.kind)) all.add(bytes.intersection(written));
+          if (writes_memory(a.kind)) written.add(bytes);
+        }
+      }
+    }
+    return all;
+  }
+
   void unused_tensors() {
     what_ = "tensors";
     std::set<std::uint32_t> used;
@@ -207,7 +279,8 @@ class Audit {
     }
     for (const Tensor& tensor : graph_.tensors()) {
       ++examined_;
-      if (used.contains(tensor.id.value)) continue;
+      const bool is_input = std::ranges::find(inputs_, tensor.name) != inputs_.end();
+      if (is_input || used.contains(tensor.id.value)) continue;
       add(Verdict::kUnusedTensor, "audit/unused-tensor", nullptr,
           fmt::format("tensor \"{}\" {} is an operand of no task", tensor.name,
                       to_string(tensor.shape)))
@@ -250,6 +323,7 @@ class Audit {
 
   const Graph& graph_;
   const GraphRecord& record_;
+  const std::vector<std::string>& inputs_;
   const std::vector<DeclaredProducers>& declared_;
   Order order_;
   Report report_;
@@ -275,9 +349,9 @@ Report audit_submissions(const Graph& graph) {
   return report;
 }
 
-Report audit(const Graph& graph, const GraphRecord& record,
+Report audit(const Graph& graph, const GraphRecord& record, const std::vector<std::string>& inputs,
              const std::vector<DeclaredProducers>& declared) {
-  return Audit(graph, record, declared).run();
+  return Audit(graph, record, inputs, declared).run();
 }
 
 }  // namespace cohort::check

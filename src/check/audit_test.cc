@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 Report audited(const Graph& graph, const std::vector<DeclaredProducers>& declared = {}) {
   EXPECT_TRUE(graph.validate()) << graph.validate().error().message;
-  return audit(graph, record_graph(graph), declared);
+  return audit(graph, record_graph(graph), {"x", "x1", "x2"}, declared);
 }
 
 std::string only(const Report& report, Verdict verdict) {
@@ -28,7 +28,9 @@ TEST(Audit, IsSilentOnARightGridAndSaysWhatItExamined) {
   EXPECT_THAT(report.findings, IsEmpty());
   std::string examined;
   for (const Property& p : report.properties) examined += p.examined + "; ";
-  EXPECT_EQ(examined, "1 grids with barriers; 1 workspaces; 4 operands; 16 blocks; 4 tensors; ");
+  EXPECT_EQ(examined,
+            "1 grids with barriers; 1 workspaces; 4 operands; 16 blocks; 4 operands; 1 reads; 4 "
+            "tensors; ");
 }
 
 TEST(Audit, AGridWithBarriersIsACohort) {

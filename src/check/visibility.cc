@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace cohort::check {
 namespace {
@@ -328,25 +329,34 @@ class Visibility {
       add(Verdict::kLostUpdate, "a clean before the drop", {p.lane, last}, p, lost);
   }
 
+  const LaneEvent* find(std::size_t lane, Kind kind, std::size_t barrier) const {
+    for (const LaneEvent& e : grid_.lanes[lane]) {
+      if (e.kind == kind && e.barrier == barrier) return &e;
+    }
+    return nullptr;
+  }
+
   void meetings() {
     const std::vector<BoundMeeting>& meetings = task_.bound.meetings;
     for (std::size_t k = 0; k < meetings.size(); ++k) {
-      std::string missing;
+      std::vector<std::size_t> missing;
       for (std::size_t l = 0; l < grid_.lanes.size(); ++l) {
-        const auto has = [&](Kind kind) {
-          return std::ranges::any_of(
-              grid_.lanes[l], [&](const LaneEvent& e) { return e.kind == kind && e.barrier == k; });
-        };
+        const LaneEvent* arrive = find(l, Kind::kArrive, k);
+        const LaneEvent* leave = find(l, Kind::kLeave, k);
         const bool takes_part = static_cast<std::int64_t>(l) < meetings[k].participants;
-        if (takes_part && !has(Kind::kArrive)) {
-          missing += (missing.empty() ? "" : ", ") + std::to_string(l);
-        }
-        if (has(Kind::kLeave) && !has(Kind::kArrive)) {
-          lane_finding(Verdict::kIncompleteBarrier, k,
-                       fmt::format("lane {} goes past barrier {} without arriving", l, k),
-                       "arrive, and wait for all participants");
+        if (takes_part && arrive == nullptr) missing.push_back(l);
+        if (leave != nullptr && (arrive == nullptr || leave->gave_up)) {
+          lane_finding(
+              Verdict::kIncompleteBarrier, k,
+              arrive == nullptr
+                  ? fmt::format("lane {} goes past barrier {} without arriving", l, k)
+                  : fmt::format("lane {} gives up waiting at barrier {} and goes on with what "
+                                "the others have not published",
+                                l, k),
+              "arrive, and wait for all participants");
         }
       }
+      words(k);
       const std::int64_t cores =
           meetings[k].expected - static_cast<std::int64_t>(grid_.lanes.size());
       if (task_.bound.barrier == Barrier::kHard && cores > 0) {
@@ -357,12 +367,57 @@ class Visibility {
                         k, meetings[k].expected, grid_.lanes.size(), cores),
             fmt::format("launch {} lanes, or use a slot or counter barrier", meetings[k].expected));
       }
+      for (const std::size_t l : missing) {
+        for (std::size_t later = k + 1; later < meetings.size(); ++later) {
+          if (find(l, Kind::kArrive, later) == nullptr) continue;
+          lane_finding(
+              Verdict::kDivergence, k,
+              fmt::format("lane {} comes to barrier {} without barrier {}, which the other lanes "
+                          "take: they decide differently how often to meet",
+                          l, later, k),
+              "let every lane take the same path to a barrier");
+          break;
+        }
+      }
       if (!missing.empty()) {
         lane_finding(
             Verdict::kDeadlock, k,
             fmt::format("lanes that wait at barrier {} wait for ever: lane {} never arrives", k,
-                        missing),
+                        fmt::join(missing, ", ")),
             "make every participant reach the barrier, also with nothing to do");
+      }
+    }
+  }
+
+  // Where each lane counts its arrival, against the words that its index gives it.
+  void words(std::size_t k) {
+    if (task_.bound.barrier == Barrier::kHard) return;
+    const std::int64_t end = task_.bound.workspace.row_count * task_.bound.workspace.col_count;
+    const std::int64_t first = task_.bound.meetings[k].first_word;
+    std::map<std::int64_t, std::vector<std::size_t>> users;
+    for (std::size_t l = 0; l < grid_.lanes.size(); ++l) {
+      const LaneEvent* arrive = find(l, Kind::kArrive, k);
+      if (arrive == nullptr) continue;
+      users[arrive->word].push_back(l);
+      if (arrive->word < 0 || arrive->word >= end) {
+        lane_finding(
+            Verdict::kLayout, k,
+            fmt::format("lane {} counts its arrival in word {} of a workspace of {} words; its "
+                        "own is word {}",
+                        l, arrive->word, end, first + 8 * static_cast<std::int64_t>(l)),
+            "use one slot stride, of 8 words, in the kernel and in the launch");
+      }
+    }
+    if (task_.bound.barrier != Barrier::kSlot) return;
+    for (const auto& [word, lanes] : users) {
+      const std::int64_t owner = (word - first) / 8;
+      if (lanes.size() > 1 || (word < end && static_cast<std::size_t>(owner) != lanes.front())) {
+        lane_finding(
+            Verdict::kIdentity, k,
+            fmt::format("slot {} counts the arrivals of lane {}: a lane isn't known by its dense "
+                        "logical index",
+                        owner, fmt::join(lanes, ", ")),
+            "take the lane's index from the launch, never from the core");
       }
     }
   }

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <charconv>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -13,6 +11,7 @@
 
 #include "command.h"
 #include "graph_change.h"
+#include "graph_flags.h"
 #include "saved_run.h"
 #include "terminal.h"
 
@@ -29,10 +28,7 @@ constexpr const char* kUnfused = "unfused";
 // Flags of `run GRAPH`, as they are parsed.
 struct RunFlags {
   const GraphEntry* entry = nullptr;
-  BuildRequest request;
-  std::string variant;
-  std::map<std::string, std::int64_t> integers;
-  std::map<std::string, std::string> choices;
+  GraphFlags graph;
   std::uint64_t seed = 1;
   int workers = 0;
   int repeat = 1;
@@ -257,65 +253,14 @@ ExitStatus run_graph(RunFlags& flags) {
     fmt::print("{} of {} pass\n", requests.size() - failed, requests.size());
     return worst;
   }
-  for (const auto& [name, value] : flags.integers) flags.request.set(name, value);
-  for (const auto& [name, value] : flags.choices) flags.request.set(name, value);
-  flags.request.set_variant(flags.variant);
-  return runner.run(flags.request, false);
-}
-
-// A whole number in a range; unlike CLI::Range it says what is wrong with what.
-CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  const auto check = [least, most](const std::string& text) -> std::string {
-    std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && stopped == end && value >= least && value <= most) return "";
-    return fmt::format("'{}', expected a whole number from {} to {}", printable(text), least, most);
-  };
-  return {check, ""};
-}
-
-CLI::Validator one_of(std::vector<std::string> choices) {
-  const auto check = [choices](const std::string& text) -> std::string {
-    if (std::ranges::find(choices, text) != choices.end()) return "";
-    return fmt::format("'{}', expected one of {}{}", printable(text), fmt::join(choices, ", "),
-                       did_you_mean(text, choices));
-  };
-  return {check, ""};
+  return runner.run(request_of(*flags.entry, flags.graph), false);
 }
 
 void add_graph(CLI::App& run, const GraphEntry& entry, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   flags->entry = &entry;
-  flags->request = entry.defaults();
   CLI::App* command = run.add_subcommand(entry.name(), entry.help());
-  if (!entry.variants().empty()) {
-    flags->variant = entry.variants().front();
-    command
-        ->add_option("--variant", flags->variant,
-                     "One of " + fmt::format("{}", fmt::join(entry.variants(), ", ")) + ".")
-        ->check(one_of(entry.variants()))
-        ->option_text("WORD")
-        ->default_str(flags->variant);
-  }
-  for (const Parameter& p : entry.parameters()) {
-    if (const auto* integer = std::get_if<IntegerParameter>(&p.kind)) {
-      std::int64_t& value = flags->integers[p.name] = integer->initial;
-      command->add_option("--" + p.name, value, p.help)
-          ->check(whole_number(integer->least, integer->most))
-          ->option_text("N")
-          ->default_str(std::to_string(integer->initial));
-    } else {
-      const auto& choices = std::get<ChoiceParameter>(p.kind).choices;
-      std::string& value = flags->choices[p.name] = choices.front();
-      command
-          ->add_option("--" + p.name, value,
-                       fmt::format("{} One of {}.", p.help, fmt::join(choices, ", ")))
-          ->check(one_of(choices))
-          ->option_text("WORD")
-          ->default_str(choices.front());
-    }
-  }
+  add_graph_flags(*command, entry, flags->graph);
   command->add_option("--seed", flags->seed, "Of the drawn inputs.")
       ->option_text("N")
       ->check(whole_number(0, INT64_MAX))

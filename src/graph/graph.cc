@@ -402,6 +402,54 @@ Submission Graph::finish(Task task, std::span<const ViewFields> views) {
   return submission;
 }
 
+Graph Graph::rewritten(const GraphEdit& edit) const {
+  Graph copy(name_, options_);
+  for (const Tensor& t : tensors_) {
+    TensorOptions options{.initial = t.initial,
+                          .manual_dep = t.manual_dep,
+                          .external = t.external ? t.data : nullptr};
+    if (edit.tensor) edit.tensor(t, options);
+    copy.add_tensor(t.name, t.dtype, t.shape, options);
+    if (!t.external) std::memcpy(copy.tensors_.back().data, t.data, t.memory().size());
+  }
+  const auto moved = [&](ViewFields view) {
+    if (view.tensor == nullptr || view.tensor->id.value >= copy.tensors_.size()) return view;
+    const Tensor& to = copy.tensors_[view.tensor->id.value];
+    view.data = to.data + (static_cast<std::byte*>(view.data) - view.tensor->data);
+    view.tensor = &to;
+    return view;
+  };
+  for (const Task& task : tasks_) {
+    TaskDraft draft{.id = task.id, .name = task.name, .kernel = task.kernel, .launch = task.launch};
+    if (task.is_dummy()) {
+      for (const OperandUse& use : task.operands) {
+        const Tensor& t = tensors_[use.region.tensor.value];
+        ViewFields view = whole(t, use.version);
+        view.data = t.data + use.region.begin;
+        view.row_count = use.region.rows;
+        view.col_count = use.region.row_bytes / t.element_bytes();
+        view.pitch = use.region.pitch / t.element_bytes();
+        draft.operands.push_back({use.name, use.direction, moved(view), t.dtype});
+      }
+    } else {
+      draft.args_type = task.kernel->args_type;
+      draft.args = draft.args_type->clone(task.args.get());
+      for (std::size_t i = 0; i < draft.args_type->table.size(); ++i) {
+        if (!draft.args_type->table[i].is_tensor()) continue;
+        ViewFields& view = draft.args_type->tensor(draft.args.get(), i);
+        view = moved(view);
+      }
+    }
+    if (edit.task) edit.task(draft);
+    if (draft.kernel) {
+      copy.add_task(*draft.kernel, *draft.args_type, draft.args.get(), std::move(draft.launch));
+    } else {
+      copy.dummy(std::move(draft.name), std::move(draft.operands), std::move(draft.launch));
+    }
+  }
+  return copy;
+}
+
 Status Graph::set_scalar(std::string_view name, double value) {
   struct Change {
     Task* task;

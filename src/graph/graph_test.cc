@@ -545,6 +545,32 @@ TEST(Graph, ChecksItsCallers) {
   set_check_handler(before);
 }
 
+TEST(Graph, CanBeSubmittedAgainWithChanges) {
+  Graph g("g");
+  const auto x = g.tensor<float>("x", {4, 4});
+  const auto y = g.tensor<float>("y", {4, 4});
+  x.host()[5] = 7;
+  const Submission a = g.submit(CopyRows::ref(), CopyRows::Args{x.rows(1, 2), y.rows(0, 2), 2});
+  g.dummy("join", {reads(a.handle<float>("y").rows(1, 3))}, {.deps = {a.id}});
+  const Graph same = g.rewritten({});
+  EXPECT_EQ(same.to_dot(), g.to_dot());
+  EXPECT_EQ(same.edges(), g.edges());
+  EXPECT_EQ(same.find<float>("x")->host()[5], 7);
+  EXPECT_NE(same.find<float>("x")->host(), x.host());
+  EXPECT_EQ(same.task(a.id).operands[0].region, g.task(a.id).operands[0].region);
+  EXPECT_EQ(same.tasks()[1].operands[0].region, g.tasks()[1].operands[0].region);
+
+  GraphEdit edit;
+  edit.tensor = [](const Tensor& t, TensorOptions& options) { options.manual_dep = t.name == "y"; };
+  edit.task = [](TaskDraft& task) {
+    if (task.name == "join") task.launch.deps.clear();
+    if (task.name == "copy") task.launch.sync_start = true;
+  };
+  const Graph other = g.rewritten(edit);
+  EXPECT_TRUE(other.edges().empty());
+  EXPECT_TRUE(other.task(a.id).launch.sync_start);
+}
+
 TEST(Graph, DrawsItself) {
   Graph g("picture");
   const auto x = g.tensor<float>("x", {4});

@@ -63,7 +63,9 @@ GridRecord grid_of(const Task& task, const TaskRecord& record) {
       events.push_back({.kind = Kind::kDrain});
       add_maintenance(events, Kind::kClean, maintenance.publish);
       events.push_back({.kind = Kind::kFence});
-      events.push_back({.kind = Kind::kArrive, .barrier = p});
+      const std::int64_t slot = kernel.barrier == Barrier::kSlot ? 8 * l : 0;
+      events.push_back(
+          {.kind = Kind::kArrive, .barrier = p, .word = kernel.meetings[p].first_word + slot});
       events.push_back({.kind = Kind::kLeave, .barrier = p});
       add_maintenance(events, Kind::kInvalidate, maintenance.acquire);
       events.push_back({.kind = Kind::kFence});

@@ -80,6 +80,7 @@ Result<BuiltGraph> build(const BuildRequest& request, bool hc_chain) {
   result.draw = [state](std::uint64_t seed) { draw_inputs(*state, seed); };
   result.validate = [state, n = options.num_tokens] { return validate_routing(*state, n); };
   result.check = [state, options, scales] { return check_outputs(*state, options, scales); };
+  result.declared = declared_producers(built_as);
   result.constants = {{"hc_ffn_scale", {scales.pre, scales.post, scales.comb}}};
   result.metadata = {
       {"num_tokens", std::to_string(options.num_tokens)},

@@ -203,7 +203,7 @@ struct RouteSort {
   static constexpr KernelInfo kInfo{.name = "route_sort"};
 
   struct Args {
-    In<float> route_scores;     // [Tp, SCORE_PAD]
+    In<float> route_scores;     // [Tp, E] of [Tp, SCORE_PAD]: the padding is never written
     In<float> biased_scores;    // [Tp, SCORE_PAD]
     Out<std::int32_t> indices;  // [T, k]
     Out<float> weights;         // [T, k]
@@ -245,7 +245,7 @@ struct RouteHash {
   struct Args {
     In<std::int64_t> input_ids;  // [T]
     In<std::int32_t> tid2eid;    // [V, k]
-    In<float> route_scores;      // [Tp, SCORE_PAD]
+    In<float> route_scores;      // [Tp, E] of [Tp, SCORE_PAD]
     Out<std::int32_t> indices;   // [T, k]
     Out<float> weights;          // [T, k]
     float routed_scaling_factor = 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/base/result.h"
+#include "cohort/check/audit.h"
 #include "cohort/graph/graph.h"
 
 #include "deepseek_v4/config.h"
@@ -62,6 +63,10 @@ cohort::Result<PreNormGraph> build_pre_norm(const PreNormOptions& options, const
 /// which they are saved.
 std::vector<std::string> inputs_of(const PreNormOptions& options);
 std::vector<std::string> outputs_of(const PreNormOptions& options);
+
+/// The edges that the graph promises of the fused task, of comb_sinkhorn and of the consumers of
+/// the normalised rows, by task name: for a contract audit. Empty if unfused.
+std::vector<cohort::check::DeclaredProducers> declared_producers(const PreNormOptions& options);
 
 /// Whether every routing input is usable: ids inside the vocabulary, table entries inside [0, E)
 /// and distinct within a token, for the first num_tokens tokens. Errors: kInvalidArgument naming

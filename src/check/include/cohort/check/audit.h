@@ -26,10 +26,14 @@ Report audit_submissions(const Graph& graph);
 ///   audit/directions          direction: operands are used as they are declared
 ///   audit/local-memory        local-overlap: tiles end below the barrier's scratch
 ///   audit/tile-contract       abi: blocks keep the contract between kernels and lanes
-///   audit/unused-tensor       unused-tensor: every tensor is an operand of a task
+///   audit/operand-names       abi: no two operands of a task are bound to each other's tensor
+///   audit/initialised         uninitialised-read: what is read was written, or is an input
+///   audit/unused-tensor       unused-tensor: every tensor but the inputs is an operand of a task
 ///   audit/producers           edge-missing, edge-surplus: `declared` is what the graph has
 /// Source: the invariants of a fused grid, docs/verify.md.
-Report audit(const Graph& graph, const GraphRecord& record,
+///
+/// `inputs` names the tensors that the caller sets before a run.
+Report audit(const Graph& graph, const GraphRecord& record, const std::vector<std::string>& inputs,
              const std::vector<DeclaredProducers>& declared);
 
 }  // namespace cohort::check

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/base/result.h"
+#include "cohort/check/audit.h"
 #include "cohort/graph/graph.h"
 #include "cohort/observe/compare.h"
 #include "cohort/tensor/safetensors.h"
@@ -81,6 +82,7 @@ struct BuiltGraph {
   std::function<Status()> validate = {};
   /// Compares the outputs of a finished run with a reference; null if there is none.
   std::function<std::vector<observe::OutputCheck>()> check = {};
+  std::vector<check::DeclaredProducers> declared = {};  ///< Edges it promises, for `verify`.
   std::vector<SavedConstant> constants = {};
   std::map<std::string, std::string> metadata = {};  ///< Kept in saved runs.
 };

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,6 +134,9 @@ struct GraphOptions {
   bool track_write_after_read = true;
 };
 
+struct TaskDraft;
+struct GraphEdit;
+
 /// A list of submissions, in program order, and the edges that follow from it.
 ///
 /// A wrong submission is remembered as a refusal and keeps its place, so that building code needs
@@ -181,6 +185,15 @@ class Graph {
   /// Appends a task that does nothing but has operands and edges: a stand-in, or a join.
   Submission dummy(std::string name, std::vector<DummyOperand> operands, Launch launch = {});
 
+  /// tensor() and submit() once types are lost. Requires: `args` is of type `type`.
+  ViewFields add_tensor(std::string name, DType dtype, Shape shape, TensorOptions options);
+  Submission add_task(const KernelRef& kernel, const ArgsType& type, const void* args,
+                      Launch launch);
+
+  /// Submits everything again to a new graph, whose tensors begin with the same bytes, after `edit`
+  /// has changed what it likes. External memory is shared.
+  Graph rewritten(const GraphEdit& edit) const;
+
   /// Sets the scalar operand `name` of every task that has one and binds those tasks again, without
   /// touching an edge: what another `num_tokens` needs.
   /// Errors: kNotFound if no task has it; kInvalidArgument if its type can't hold the value or a
@@ -214,10 +227,7 @@ class Graph {
   struct Access;
   struct TensorState;
 
-  ViewFields add_tensor(std::string name, DType dtype, Shape shape, TensorOptions options);
   Result<ViewFields> find_view(std::string_view name, DType dtype) const;
-  Submission add_task(const KernelRef& kernel, const ArgsType& type, const void* args,
-                      Launch launch);
   void refuse(RefusalKind kind, const Task& task, std::string message);
   void check_kernel(Task& task, const ArgsType& type);
   void check_workspace(const Task& task);
@@ -236,6 +246,23 @@ class Graph {
   std::vector<Edge> edges_;
   std::vector<Refusal> refusals_;
   std::int64_t next_address_ = 0;
+};
+
+/// A task that is about to be submitted again.
+struct TaskDraft {
+  TaskId id = {};
+  std::string name = {};
+  std::optional<KernelRef> kernel = {};  ///< Nothing in a dummy.
+  const ArgsType* args_type = nullptr;
+  std::shared_ptr<void> args = {};  ///< Its views are of the new graph's tensors.
+  std::vector<DummyOperand> operands = {};
+  Launch launch = {};
+};
+
+/// What Graph::rewritten() changes; null changes nothing.
+struct GraphEdit {
+  std::function<void(const Tensor& tensor, TensorOptions& options)> tensor = {};
+  std::function<void(TaskDraft& task)> task = {};
 };
 
 }  // namespace cohort

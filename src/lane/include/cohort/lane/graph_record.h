@@ -18,8 +18,8 @@ struct LaneEvent {
     kDrain,       ///< Waits until its issued tile stores are complete.
     kClean,       ///< Writes back the lines `bytes` of `tensor` and drops them.
     kFence,       ///< Orders everything before it before everything after.
-    kArrive,      ///< At `barrier`.
-    kLeave,       ///< `barrier`.
+    kArrive,      ///< At `barrier`, counted in word `word` of the workspace (none if hard).
+    kLeave,       ///< `barrier`, once all its participants have arrived unless it `gave_up`.
     kInvalidate,  ///< Drops the lines `bytes` of `tensor`.
   };
   Kind kind = Kind::kAccess;
@@ -29,6 +29,8 @@ struct LaneEvent {
   std::size_t phase = 0;
   std::int64_t block = 0;
   std::size_t barrier = 0;
+  std::int64_t word = 0;
+  bool gave_up = false;
 };
 
 /// The lanes of one launch of a fused kernel, each with what it does.
