@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cohort/base/random.h"
 
@@ -33,7 +34,8 @@ std::string error_of(const std::string& header, std::size_t data_bytes) {
 
 class SafeTensorsFile : public testing::Test {
  protected:
-  SafeTensorsFile() : folder(testing::TempDir() + "/safetensors_test") {
+  SafeTensorsFile()
+      : folder(testing::TempDir() + "safetensors_test." + std::to_string(::getpid())) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directory(folder);
   }
