@@ -500,12 +500,14 @@ class Parser {
   Status wait(Stmt& stmt) {
     stmt.kind = Stmt::Kind::kWait;
     bool bounded = false;
+    Expr polls;
     if (take_name("at")) {
       COHORT_TRY_STATUS(expect_name("most"));
       if (peek().kind != Token::Kind::kNumber || peek().value == 0) {
         return error(peek().at, "expected a number of polls above 0, found " + shown(peek()));
       }
-      next();
+      polls.at = peek().at;
+      polls.value = static_cast<std::int32_t>(std::min<std::int64_t>(next().value, 1 << 30));
       COHORT_TRY_STATUS(expect_name("polls"));
       bounded = true;
     }
@@ -513,6 +515,7 @@ class Parser {
     COHORT_TRY_STATUS(expect_name("until"));
     COHORT_TRY_STATUS(add_expr(stmt));
     if (!bounded) return {};
+    stmt.exprs.push_back(std::move(polls));
     COHORT_TRY_STATUS(expect_name("else"));
     return add_block(stmt);
   }

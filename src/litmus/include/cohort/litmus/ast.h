@@ -78,7 +78,7 @@ struct Stmt {
     kInvalidate,  ///< places; none: all
     kDrain,
     kFence,
-    kWait,    ///< exprs[0]; blocks[0] if bounded
+    kWait,    ///< exprs[0]; if bounded also exprs[1], a number of polls, and blocks[0]
     kIf,      ///< exprs[0], blocks: then, else (may be missing)
     kEither,  ///< blocks
     kLoop,    ///< exprs: nothing (for ever) or the count; blocks[0]
