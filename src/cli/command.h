@@ -18,6 +18,7 @@ using Action = std::function<ExitStatus()>;
 void add_list_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
+void add_litmus_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 
 /// Prints "cohort: MESSAGE" to stderr. Returns kUsage.

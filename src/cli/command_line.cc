@@ -132,6 +132,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   add_list_command(app, action);
   add_run_command(app, action);
   add_verify_command(app, action);
+  add_litmus_command(app, action);
   add_bench_command(app, action);
 
   CommandLine line;

@@ -14,7 +14,8 @@ constexpr std::uint32_t kNobody = 0xFFFFFFFF;
 // equal only if the parts are: equality is exact.
 class StateStore {
  public:
-  explicit StateStore(std::size_t width) : width_(width) {}
+  // `compared`: how many of the words at the front, and the last, tell states apart.
+  StateStore(std::size_t width, std::size_t compared) : width_(width), compared_(compared) {}
 
   std::size_t size() const { return parents_.size(); }
   std::size_t bytes() const { return 4 * (words_.size() + parents_.size() + slots_.size()); }
@@ -37,19 +38,20 @@ class StateStore {
   bool contains(const State& state) const { return !slots_.empty() && slots_[find(state)] != 0; }
 
  private:
-  static std::uint64_t hash(const std::uint32_t* words, std::size_t count) {
-    std::uint64_t h = 0x9E3779B97F4A7C15u;
-    for (std::size_t i = 0; i < count; ++i) {
+  std::uint64_t hash(const std::uint32_t* words) const {
+    std::uint64_t h = 0x9E3779B97F4A7C15u ^ words[width_ - 1];
+    for (std::size_t i = 0; i < compared_; ++i) {
       h = (h ^ words[i]) * 0xFF51AFD7ED558CCDu;
       h ^= h >> 29;
     }
     return h;
   }
+  bool equal(const std::uint32_t* a, const std::uint32_t* b) const {
+    return std::equal(a, a + compared_, b) && a[width_ - 1] == b[width_ - 1];
+  }
   std::size_t find(const State& state) const {
-    std::size_t at = hash(state.data(), width_) & (slots_.size() - 1);
-    while (slots_[at] != 0 &&
-           !std::equal(state.begin(), state.end(),
-                       words_.begin() + static_cast<std::ptrdiff_t>((slots_[at] - 1) * width_))) {
+    std::size_t at = hash(state.data()) & (slots_.size() - 1);
+    while (slots_[at] != 0 && !equal(state.data(), &words_[(slots_[at] - 1) * width_])) {
       at = (at + 1) & (slots_.size() - 1);
     }
     return at;
@@ -57,13 +59,14 @@ class StateStore {
   void grow() {
     slots_.assign(std::max<std::size_t>(1024, slots_.size() * 2), 0);
     for (std::uint32_t i = 0; i < size(); ++i) {
-      std::size_t at = hash(&words_[i * width_], width_) & (slots_.size() - 1);
+      std::size_t at = hash(&words_[i * width_]) & (slots_.size() - 1);
       while (slots_[at] != 0) at = (at + 1) & (slots_.size() - 1);
       slots_[at] = i + 1;
     }
   }
 
   std::size_t width_;
+  std::size_t compared_;
   std::vector<std::uint32_t> words_;
   std::vector<std::uint32_t> parents_;
   std::vector<std::uint32_t> slots_;  // Index + 1; 0 is free.
@@ -77,8 +80,13 @@ struct GraphEdge {
 
 class Search {
  public:
-  Search(const Program& program, const ExploreOptions& options)
-      : program_(program), options_(options), machine_(program), store_(program.lanes.size() + 1) {}
+  Search(const Program& program, const ExploreOptions& options, Weakening weakening)
+      : program_(program),
+        options_(options),
+        weakening_(weakening),
+        machine_(program, weakening),
+        store_(program.lanes.size() + 1,
+               program.lanes.size() - (weakening == Weakening::kEqualityWithoutALane ? 1 : 0)) {}
 
   Exploration run() && {
     store_.add(machine_.initial(), kNobody);
@@ -120,7 +128,8 @@ class Search {
     const auto is_its = [&](const Transition& t) { return t.lane == lane && t.instruction >= 0; };
     if (std::ranges::count_if(next, is_its) != 1) return;
     const auto it = std::ranges::find_if(next, is_its);
-    if (it->fault || store_.contains(it->next)) return;
+    const bool closes_cycle = store_.contains(it->next);
+    if (it->fault || (closes_cycle && weakening_ != Weakening::kNoCycleProviso)) return;
     only_ = static_cast<std::uint32_t>(it - next.begin());
     is_reduced_ = true;
   }
@@ -283,6 +292,7 @@ class Search {
 
   const Program& program_;
   const ExploreOptions& options_;
+  const Weakening weakening_;
   Machine machine_;
   StateStore store_;
   std::vector<GraphEdge> edges_;
@@ -296,8 +306,8 @@ class Search {
 
 }  // namespace
 
-Exploration explore(const Program& program, const ExploreOptions& options) {
-  return Search(program, options).run();
+Exploration explore(const Program& program, const ExploreOptions& options, Weakening weakening) {
+  return Search(program, options, weakening).run();
 }
 
 std::optional<std::vector<std::string>> schedule_of(const Program& program,

@@ -138,7 +138,8 @@ struct Machine::Shared {
   Words ghosts = {};
 };
 
-Machine::Machine(const Program& program) : program_(program) {
+Machine::Machine(const Program& program, Weakening weakening)
+    : program_(program), weakening_(weakening) {
   line_owner_.assign(program.lines.size(), -1);
   const auto touch = [&](int lane, std::int32_t cell) {
     int& owner =
@@ -157,6 +158,7 @@ Machine::Machine(const Program& program) : program_(program) {
         }
       }
       for (const Code& code : i.code) {
+        if (weakening_ == Weakening::kPrivateDespiteReaders) continue;
         for (const Code::Step& s : code.steps) {
           if (s.op == Code::Op::kShared) touch(static_cast<int>(l), s.value);
           for (std::int32_t c = 0; s.op == Code::Op::kSharedAt && c < s.count; ++c) {
@@ -460,7 +462,7 @@ bool Machine::is_after_done(const State& state, int task) const {
 }
 
 bool Machine::lacks_core(const State& state) const {
-  if (program_.cores < 0) return false;
+  if (program_.cores < 0 || weakening_ == Weakening::kEveryHangIsADeadlock) return false;
   for (std::size_t l = 0; l < program_.lanes.size(); ++l) {
     if (status(state, static_cast<int>(l)) == LaneStatus::kNotStarted &&
         is_after_done(state, program_.lanes[l].task)) {
@@ -484,7 +486,8 @@ void Machine::starts(const State& state, std::vector<Transition>& out) {
       if (status(state, lane) == LaneStatus::kNotStarted) waiting.push_back(lane);
     }
     if (waiting.empty()) continue;
-    if (!program_.tasks[t].cohort) waiting.resize(1);
+    const bool splits = weakening_ == Weakening::kCohortStartsOneByOne;
+    if (!program_.tasks[t].cohort || splits) waiting.resize(1);
     if (used + static_cast<int>(waiting.size()) > program_.cores) continue;
     Transition transition{.next = state, .writes = true, .what = "starts"};
     transition.lane = waiting.front();
@@ -543,7 +546,7 @@ struct Machine::Stepper {
         if (l.line == line) l.stale |= bit;
       }
     }
-    stale.emplace_back(line, bit);
+    if (m.weakening_ != Weakening::kNoStaleMarks) stale.emplace_back(line, bit);
   }
 
   // Puts a line into memory; whether that undid a newer value.
@@ -555,7 +558,8 @@ struct Machine::Stepper {
       const std::int32_t value = line.values[k];
       if ((line.written >> k & 1u) != 0) {
         write_memory(next, changed, cells[k], value, true, stale);
-      } else if (p.memory.whole_line && (line.stale >> k & 1u) != 0 &&
+      } else if (p.memory.whole_line && m.weakening_ != Weakening::kWriteBackOfBytesOnly &&
+                 (line.stale >> k & 1u) != 0 &&
                  changed.memory[static_cast<std::size_t>(cells[k])] != value) {
         has_undone = true;
         write_memory(next, changed, cells[k], value, true, stale);
@@ -566,18 +570,21 @@ struct Machine::Stepper {
 
   void memory_steps() {
     for (std::size_t k = 0; k < lane.cache.size(); ++k) {
+      if (m.weakening_ == Weakening::kNoEviction) break;
       Lane next = lane;
       next.cache.erase(next.cache.begin() + static_cast<std::ptrdiff_t>(k));
       flush(std::move(next), lane.cache[k], true,
             lane.cache[k].written != 0 ? "writes back a line" : "drops a line");
     }
     for (std::size_t k = 0; k < lane.under_way.size(); ++k) {
+      if (m.weakening_ == Weakening::kNoLateWriteBack && lane.under_way[k].late) continue;
       Lane next = lane;
       next.under_way.erase(next.under_way.begin() + static_cast<std::ptrdiff_t>(k));
       flush(std::move(next), lane.under_way[k], false, "its cleaned line reaches memory");
     }
     for (std::size_t k = 0; k < lane.dma.size(); ++k) {
       const Dma& d = lane.dma[k];
+      if (m.weakening_ == Weakening::kStoresArriveInOrder && k > 0) break;
       if (std::any_of(lane.dma.begin(), lane.dma.begin() + static_cast<std::ptrdiff_t>(k),
                       [&](const Dma& e) { return e.cell == d.cell; })) {
         continue;
@@ -647,6 +654,7 @@ struct Machine::Stepper {
           Lane chosen = lane;
           chosen.pc = target;
           emit(std::move(chosen), shared, false, lane.pc);
+          if (m.weakening_ == Weakening::kFirstChoiceOnly) break;
         }
         return;
       case Kind::kCheckpoint:
@@ -691,7 +699,7 @@ struct Machine::Stepper {
       const bool must_wait =
           std::ranges::any_of(lane.under_way, [](const Line& l) { return !l.late; }) ||
           std::ranges::any_of(lane.dma, [](const Dma& d) { return d.complete; });
-      if (must_wait) return;
+      if (must_wait && m.weakening_ != Weakening::kFenceDoesNotWait) return;
     }
     Shared changed = shared;
     if (p.memory.kind == Memory::Kind::kWeak) {
@@ -902,6 +910,10 @@ struct Machine::Stepper {
 
   // ---- Weak memory ----
 
+  bool acquires(const Instruction& i) const {
+    return i.order.acquire && m.weakening_ != Weakening::kAcquireForgets;
+  }
+
   static void join(Words& view, const Words& other) {
     for (std::size_t c = 0; c < view.size(); ++c) view[c] = std::max(view[c], other[c]);
   }
@@ -912,14 +924,16 @@ struct Machine::Stepper {
     const auto at = static_cast<std::size_t>(cell);
     const auto& list = shared.values[at];
     if (i.kind == Kind::kLoad) {
-      for (auto t = static_cast<std::size_t>(lane.view[at]); t < list.size(); ++t) {
+      const bool newest = m.weakening_ == Weakening::kNewestValueOnly;
+      for (auto t = newest ? list.size() - 1 : static_cast<std::size_t>(lane.view[at]);
+           t < list.size(); ++t) {
         if (list[t].value == kNothing) {
           fault(Verdict::kUninitialisedRead);
           return;
         }
         Lane read = next;
         read.view[at] = static_cast<std::int32_t>(t);
-        if (i.order.acquire && list[t].has_message) join(read.view, list[t].message);
+        if (acquires(i) && list[t].has_message) join(read.view, list[t].message);
         const bool moves = read.view != lane.view;
         finish(read, list[t].value);
         emit(std::move(read), shared, moves, lane.pc);
@@ -942,7 +956,7 @@ struct Machine::Stepper {
     const bool writes = i.kind != Kind::kCas || old == reader.value(i.code[0]);
     if (reader.fault) return fault(*reader.fault);
     next.view[at] = static_cast<std::int32_t>(list.size() - 1);
-    if (i.order.acquire && list.back().has_message) join(next.view, list.back().message);
+    if (acquires(i) && list.back().has_message) join(next.view, list.back().message);
     if (i.result >= 0) next.registers[static_cast<std::size_t>(i.result)] = old;
     if (writes) {
       ++next.view[at];
@@ -979,7 +993,7 @@ struct Machine::Stepper {
         for (std::size_t k = 0; k < cells.size(); ++k) {
           next.view[static_cast<std::size_t>(cells[k])] = choice[k];
         }
-        if (i.order.acquire) {
+        if (acquires(i)) {
           for (std::size_t k = 0; k < cells.size(); ++k) {
             const auto& value = shared.values[static_cast<std::size_t>(cells[k])]
                                              [static_cast<std::size_t>(choice[k])];

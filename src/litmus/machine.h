@@ -13,6 +13,26 @@
 
 namespace cohort::litmus {
 
+/// Ways to make the explorer wrong, for tests that must notice.
+enum class Weakening : std::uint8_t {
+  kNone,
+  kNoEviction,             ///< The cache never writes back or drops a line of its own accord.
+  kNoLateWriteBack,        ///< A line on its way never reaches memory.
+  kNoStaleMarks,           ///< A write-back doesn't know that others have written since.
+  kWriteBackOfBytesOnly,   ///< A write-back never writes a cell that its lane didn't.
+  kStoresArriveInOrder,    ///< Of a lane's dma stores only the oldest may arrive.
+  kFenceDoesNotWait,       ///< A fence lets a lane go on before its lines have arrived.
+  kFirstChoiceOnly,        ///< `either` is always its first block.
+  kEqualityWithoutALane,   ///< States that differ in their last lane alone are taken for one.
+  kNoCycleProviso,         ///< A private step is taken alone even if it leads nowhere new.
+  kPrivateDespiteReaders,  ///< A cell counts as private although other lanes' conditions read it.
+  kNewestValueOnly,        ///< Weak: a load reads the newest value.
+  kAcquireForgets,         ///< Weak: an acquire doesn't take over the view that a release carries.
+  kCohortStartsOneByOne,   ///< A cohort's lanes start as cores come free.
+  kEveryHangIsADeadlock,   ///< A lane that lacks a core isn't looked for.
+};
+inline constexpr int kWeakenings = 15;
+
 /// Byte strings of 32-bit words, each kept once and known by a number: equal numbers mean equal
 /// strings, so states that are made of numbers are compared exactly.
 class Interner {
@@ -48,7 +68,7 @@ struct Transition {
 /// The machine of docs/litmus.md: what can happen in a state, under each memory model.
 class Machine {
  public:
-  explicit Machine(const Program& program);
+  explicit Machine(const Program& program, Weakening weakening = Weakening::kNone);
 
   State initial();
   /// In a fixed order.
@@ -104,6 +124,7 @@ class Machine {
   void run_final(const State& state, std::vector<Transition>& out);
 
   const Program& program_;
+  const Weakening weakening_;
   Interner lanes_;
   Interner shared_;
   // What a lane can do depends on its own part and the shared one alone, unless some passed() asks.
