@@ -49,8 +49,10 @@ Result<std::vector<CaseResult>> run(const File& file, const RunOptions& options)
                  compile(file, variant, c.parameters, options.memory ? &*options.memory : nullptr));
       CaseResult result{.variant = variant.name, .expected = c.expected};
       for (const auto& [name, value] : c.parameters) {
-        const bool differs = std::ranges::any_of(
-            cases, [&](const Case& other) { return other.parameters.at(name) != value; });
+        const bool differs =
+            std::ranges::any_of(cases, [&name = name, &value = value](const Case& other) {
+              return other.parameters.at(name) != value;
+            });
         if (differs || options.parameters.contains(name)) result.parameters[name] = value;
       }
       jobs.push_back({std::move(result), std::move(program)});
