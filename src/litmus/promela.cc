@@ -57,7 +57,8 @@ class Writer {
     out_ = "/* " + title_ + " */\n";
     declare("int cell", program_.initial);
     declare("int ghost", program_.ghosts);
-    out_ += "byte running[" + std::to_string(std::max<std::size_t>(1, program_.tasks.size())) + "];\n";
+    out_ +=
+        "byte running[" + std::to_string(std::max<std::size_t>(1, program_.tasks.size())) + "];\n";
     for (std::size_t l = 0; l < program_.lanes.size(); ++l) {
       const Status status = lane(l);
       if (!status) return fail(status.error());

@@ -66,6 +66,18 @@ class Spin : public testing::Test {
     return verdict;
   }
 
+  // Whether a lane jumps back.
+  static bool has_loop(const std::string& promela) {
+    std::istringstream lines(promela);
+    for (std::string line; std::getline(lines, line);) {
+      int from = 0;
+      const std::size_t jump = line.find("goto L");
+      if (jump == std::string::npos || std::sscanf(line.c_str(), "L%d:", &from) != 1) continue;
+      if (std::atoi(line.c_str() + jump + 6) <= from) return true;
+    }
+    return false;
+  }
+
   std::string folder_;
 };
 
@@ -113,7 +125,9 @@ TEST_F(Spin, AgreesOnTheCorpusUnderSequentialConsistency) {
       if (results->size() != 1) continue;
       const std::string ours = in_spins_words((*results)[0].exploration);
       const Result<std::string> promela = to_promela(*file, variant.name, options.parameters);
-      if (!promela || ours == "livelock") continue;  // Spin's safety check has no livelock.
+      // Spin's safety check has no livelock, and takes a lane that polls in a loop for one that
+      // acts.
+      if (!promela || ours == "livelock" || (ours == "deadlock" && has_loop(*promela))) continue;
       const std::string spins = verdict_of(*promela);
       ASSERT_NE(spins, "") << *promela;
       EXPECT_EQ(ours, spins) << entry.path() << ", " << variant.name;

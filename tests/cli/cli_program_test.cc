@@ -221,8 +221,7 @@ TEST_F(Program, VerifyProvesAGraphAndFindsWhatIsPutIn) {
   expect_usage_error(toy + "--format yaml", "--format: 'yaml', expected one of text, json, sarif");
 
   EXPECT_THAT(run(toy + "--format json").out, HasSubstr("\"verdict\": \"pass\""));
-  EXPECT_THAT(run(toy + "--inject M04 --format sarif").out,
-              HasSubstr("\"ruleId\": \"residency\""));
+  EXPECT_THAT(run(toy + "--inject M04 --format sarif").out, HasSubstr("\"ruleId\": \"residency\""));
   EXPECT_EQ(run("verify squares --sweep", QUICKSTART_PROGRAM).out,
             "pass  --variant unfused --rows 1\npass  --variant counter --rows 1\n"
             "pass  --variant unfused --rows 3\npass  --variant counter --rows 3\n"
