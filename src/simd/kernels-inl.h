@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "cohort/base/float16.h"
@@ -121,11 +120,9 @@ HWY_INLINE Tile<T> part_of(const Tile<T>& t, std::int64_t row, std::int64_t col)
 }
 
 // R rows of x by N rows of w, with R * N sums in registers: one part of the sixteen at a time,
-// which halves the loads per product where a register holds eight. Meanwhile fetches N rows from
-// `ahead` into the cache, unless that is null: rows of w are too short for the hardware to notice.
+// which halves the loads per product where a register holds eight.
 template <class V, int R, int N>
-HWY_NOINLINE void product_block(Tile<const float> x, Tile<const float> w, Tile<float> partials,
-                                const float* ahead) {
+HWY_NOINLINE void product_block(Tile<const float> x, Tile<const float> w, Tile<float> partials) {
   using Part = typename V::Part;
   for (int part = 0; part < V::kParts; ++part) {
     const float* xp = x.data + part * Part::kWidth;
@@ -135,11 +132,7 @@ HWY_NOINLINE void product_block(Tile<const float> x, Tile<const float> w, Tile<f
     unroll<R * N>([&](auto i) COHORT_INLINE_LAMBDA {
       sum[i] = Part::load(sums + (i / N) * partials.pitch + (i % N) * kWidth);
     });
-    const bool fetches = part == 0 && ahead != nullptr;
     for (std::int64_t c = 0; c < x.cols; c += kWidth) {
-      if (fetches) {
-        unroll<N>([&](auto n) COHORT_INLINE_LAMBDA { hwy::Prefetch(ahead + n * w.pitch + c); });
-      }
       Part weight[N];
       unroll<N>([&](auto n) COHORT_INLINE_LAMBDA { weight[n] = Part::load(wp + n * w.pitch + c); });
       unroll<R>([&](auto r) COHORT_INLINE_LAMBDA {
@@ -157,27 +150,25 @@ HWY_NOINLINE void product_block(Tile<const float> x, Tile<const float> w, Tile<f
 
 // All rows of x by N rows of w.
 template <class V, int N>
-HWY_INLINE void product_columns(Tile<const float> x, Tile<const float> w, Tile<float> partials,
-                                const float* ahead) {
+HWY_INLINE void product_columns(Tile<const float> x, Tile<const float> w, Tile<float> partials) {
   constexpr int kRows = V::kBlockRows;
   std::int64_t row = 0;
   for (; row + kRows <= x.rows; row += kRows) {
-    product_block<V, kRows, N>(part_of(x, row, 0), w, part_of(partials, row, 0), ahead);
-    ahead = nullptr;
+    product_block<V, kRows, N>(part_of(x, row, 0), w, part_of(partials, row, 0));
   }
   const Tile<const float> rest = part_of(x, row, 0);
   const Tile<float> sums = part_of(partials, row, 0);
-  if (rest.rows == 3) product_block<V, 3, N>(rest, w, sums, ahead);
-  if (rest.rows == 2) product_block<V, 2, N>(rest, w, sums, ahead);
-  if (rest.rows == 1) product_block<V, 1, N>(rest, w, sums, ahead);
+  if (rest.rows == 3) product_block<V, 3, N>(rest, w, sums);
+  if (rest.rows == 2) product_block<V, 2, N>(rest, w, sums);
+  if (rest.rows == 1) product_block<V, 1, N>(rest, w, sums);
 }
 
 // product_columns for the first `count` <= N rows of w.
 template <class V, int N>
 HWY_INLINE void product_columns(std::int64_t count, Tile<const float> x, Tile<const float> w,
-                                Tile<float> partials, const float* ahead) {
-  if (count == N) return product_columns<V, N>(x, w, partials, ahead);
-  if constexpr (N > 1) product_columns<V, N - 1>(count, x, w, partials, ahead);
+                                Tile<float> partials) {
+  if (count == N) return product_columns<V, N>(x, w, partials);
+  if constexpr (N > 1) product_columns<V, N - 1>(count, x, w, partials);
 }
 
 template <class V>
@@ -187,10 +178,8 @@ HWY_INLINE void product_panel(Tile<const float> x, Tile<const float> w, Tile<flo
     // A last block of one column would have too few sums to hide the latency of an addition.
     const std::int64_t left = w.rows - n;
     count = left == kMost + 1 ? (kMost + 1) / 2 : std::min(left, kMost);
-    // The rows that come next; after the last ones, the first ones' next columns.
-    const float* ahead = n + count < w.rows ? w.data + (n + count) * w.pitch : w.data + w.cols;
     product_columns<V, V::kBlockColumns>(count, x, part_of(w, n, 0),
-                                         part_of(partials, 0, n * kWidth), ahead);
+                                         part_of(partials, 0, n * kWidth));
   }
 }
 
