@@ -29,6 +29,9 @@ struct LitmusFlags {
   std::int64_t bound = 5'000'000;
   std::int64_t memory_limit = 4096;
   int jobs = 1;
+  std::int64_t random = 0;
+  std::int64_t seed = 1;
+  bool hash_compact = false;
   bool explain = false;
   bool to_promela = false;
 };
@@ -123,12 +126,6 @@ std::string words_of(const std::vector<Verdict>& verdicts) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string count_of(const litmus::Exploration& e) {
-  if (e.is_exhaustive)
-    return fmt::format("exhaustive: {} states, {} steps", e.states, e.transitions);
-  return fmt::format("gave up after {} states", e.states);
-}
-
 Finding finding_of(const std::string& file, const litmus::CaseResult& result,
                    const litmus::Fault& fault) {
   Finding f{.verdict = fault.verdict, .rule = fmt::format("litmus/{}", word(fault.verdict))};
@@ -163,6 +160,9 @@ ExitStatus run_litmus(const LitmusFlags& flags) {
   litmus::RunOptions options{.variant = flags.variant, .jobs = flags.jobs};
   options.explore.most_states = static_cast<std::size_t>(flags.bound);
   options.explore.most_bytes = static_cast<std::size_t>(flags.memory_limit) << 20;
+  options.explore.hash_compact = flags.hash_compact;
+  options.explore.random_schedules = static_cast<std::uint64_t>(flags.random);
+  options.explore.seed = static_cast<std::uint64_t>(flags.seed);
   for (const std::string& setting : flags.sets) {
     if (!parse_setting(setting, options.parameters)) {
       return usage_error("--set: '" + printable(setting) + "', expected NAME=NUMBER");
@@ -208,13 +208,13 @@ ExitStatus run_litmus(const LitmusFlags& flags) {
       unknown += !is_right && is_unknown ? 1 : 0;
       report.properties.push_back({.name = fmt::format("{}: {}", path, r.to_text()),
                                    .verdict = is_right ? Verdict::kPass : found.front(),
-                                   .examined = count_of(r.exploration)});
+                                   .examined = r.exploration.coverage()});
       if (flags.format == "text") {
         const std::string outcome = is_right ? good("as expected") : bad("NOT AS EXPECTED");
         fmt::print("  {}\n",
                    wrapped(fmt::format("{}: {}{} ({}; {})", r.to_text(), words_of(found),
                                        is_right ? "" : ", expected " + words_of(r.expected),
-                                       outcome, count_of(r.exploration)),
+                                       outcome, r.exploration.coverage()),
                            80, 4));
       }
       for (const litmus::Fault& fault : r.exploration.faults) {
@@ -267,6 +267,16 @@ void add_litmus_command(CLI::App& app, Action& action) {
       ->option_text("N")
       ->check(whole_number(1, 1024))
       ->default_str("1");
+  command->add_option("--random", flags->random, "Take N random schedules instead of all.")
+      ->option_text("N")
+      ->check(whole_number(1, 1'000'000'000'000));
+  command->add_option("--seed", flags->seed, "Of the random schedules.")
+      ->option_text("N")
+      ->check(whole_number(0, INT64_MAX))
+      ->default_str("1");
+  command->add_flag(
+      "--hash-compact", flags->hash_compact,
+      "Keep 64 bits of each state instead of the state; says how likely one is left out.");
   command->add_option("--replay", flags->replay, "Take a schedule again, from its token.")
       ->option_text("TOKEN");
   command->add_option("--format", flags->format, "One of text, json, sarif.")

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
+
+#include "cohort/base/random.h"
 
 #include "machine.h"
 
@@ -304,9 +307,138 @@ class Search {
   std::uint32_t only_ = 0;
 };
 
+// Remembers 64 bits of each state's hash, and states only until they are expanded: for models whose
+// states don't fit. Depth first, with the path at hand.
+class CompactSearch {
+ public:
+  CompactSearch(const Program& program, const ExploreOptions& options)
+      : program_(program), options_(options), machine_(program) {}
+
+  Exploration run() && {
+    struct Frame {
+      State state;
+      std::uint32_t next = 0;
+    };
+    std::vector<Frame> path;
+    std::vector<Transition> next;
+    bool is_whole = true;
+    path.push_back({machine_.initial()});
+    seen_.insert(hash(path[0].state));
+    while (!path.empty()) {
+      Frame& frame = path.back();
+      machine_.successors(frame.state, next);
+      if (frame.next == 0) look(frame.state, next);
+      if (frame.next == next.size()) {
+        path.pop_back();
+        if (!choices_.empty()) choices_.pop_back();
+        continue;
+      }
+      const std::uint32_t k = frame.next++;
+      ++result_.transitions;
+      if (next[k].fault) keep(*next[k].fault, k);
+      if (next[k].lane < 0 || !seen_.insert(hash(next[k].next)).second) continue;
+      if (seen_.size() > options_.most_states || seen_.size() * 16 > options_.most_bytes) {
+        is_whole = false;
+        break;
+      }
+      choices_.push_back(k);
+      path.push_back({next[k].next});
+    }
+    result_.states = seen_.size();
+    result_.bytes = seen_.size() * 16 + machine_.bytes();
+    // Some two of n states fall on one of 2^64 values: at most n^2 / 2^65.
+    const auto n = static_cast<double>(seen_.size());
+    if (is_whole) result_.omission_probability = n * n / 36893488147419103232.0;
+    for (auto& [verdict, fault] : faults_) result_.faults.push_back(std::move(fault));
+    return std::move(result_);
+  }
+
+ private:
+  std::uint64_t hash(const State& state) const {
+    std::uint64_t h = 0x9E3779B97F4A7C15u;
+    for (const std::uint32_t w : state) {
+      h = (h ^ w) * 0xFF51AFD7ED558CCDu;
+      h ^= h >> 32;
+    }
+    return h;
+  }
+
+  void look(const State& state, const std::vector<Transition>& next) {
+    bool has_ended = true;
+    for (std::size_t l = 0; l < program_.lanes.size(); ++l) {
+      has_ended = has_ended && machine_.is_done(state, static_cast<int>(l));
+    }
+    const bool can_act = std::ranges::any_of(next, [](const Transition& t) { return !t.is_whim; });
+    if (has_ended || can_act || machine_.has_fault(state)) return;
+    keep(machine_.lacks_core(state) ? Verdict::kResidency : Verdict::kDeadlock, std::nullopt);
+  }
+
+  void keep(Verdict verdict, std::optional<std::uint32_t> last) {
+    if (faults_.contains(verdict)) return;
+    Fault fault{.verdict = verdict, .choices = choices_};
+    if (last) fault.choices.push_back(*last);
+    fault.schedule = schedule_of(program_, fault.choices).value();
+    faults_.emplace(verdict, std::move(fault));
+  }
+
+  const Program& program_;
+  const ExploreOptions& options_;
+  Machine machine_;
+  std::unordered_set<std::uint64_t> seen_;
+  std::vector<std::uint32_t> choices_;
+  std::map<Verdict, Fault> faults_;
+  Exploration result_;
+};
+
+// Schedules taken at random, each thing that can happen as likely as any other.
+Exploration explore_at_random(const Program& program, const ExploreOptions& options) {
+  constexpr int kLongest = 100'000;
+  Machine machine(program);
+  Random random(options.seed, 1);
+  std::map<Verdict, Fault> faults;
+  Exploration result;
+  std::vector<std::uint32_t> choices;
+  const State initial = machine.initial();
+  const auto keep = [&](Verdict verdict) {
+    if (faults.contains(verdict)) return;
+    Fault fault{.verdict = verdict, .choices = choices};
+    fault.schedule = schedule_of(program, choices).value();
+    faults.emplace(verdict, std::move(fault));
+  };
+  for (; result.schedules < options.random_schedules; ++result.schedules) {
+    State state = initial;
+    choices.clear();
+    for (int step = 0; step < kLongest; ++step) {
+      std::uint32_t taken = 0;
+      std::optional<Verdict> fault;
+      const auto choose = [&](std::uint32_t n) {
+        return static_cast<std::uint32_t>(random.next_below(n));
+      };
+      if (!machine.take(state, choose, taken, fault)) {
+        if (fault) keep(*fault);  // Of `finally`.
+        bool has_ended = true;
+        for (std::size_t l = 0; l < program.lanes.size(); ++l) {
+          has_ended = has_ended && machine.is_done(state, static_cast<int>(l));
+        }
+        if (!has_ended && !machine.has_fault(state)) {
+          keep(machine.lacks_core(state) ? Verdict::kResidency : Verdict::kDeadlock);
+        }
+        break;
+      }
+      ++result.transitions;
+      choices.push_back(taken);
+      if (fault) keep(*fault);
+    }
+  }
+  for (auto& [verdict, fault] : faults) result.faults.push_back(std::move(fault));
+  return result;
+}
+
 }  // namespace
 
 Exploration explore(const Program& program, const ExploreOptions& options, Weakening weakening) {
+  if (options.random_schedules > 0) return explore_at_random(program, options);
+  if (options.hash_compact) return CompactSearch(program, options).run();
   return Search(program, options, weakening).run();
 }
 

@@ -87,6 +87,33 @@ TEST(Explore, FaultsComeWithAShortestScheduleThatCanBeReplayed) {
             "the token isn't of this file's variant 'base' as it is now");
 }
 
+TEST(Explore, CoversTheSameInOtherWaysAndSaysSo) {
+  const std::string text =
+      "memory noncoherent word a = 0 on line l word b = 0 on line l "
+      "lane x { store cached a = 1 } lane y { store b = 1 } lane z { wait until a == 1 }";
+  const Exploration whole = results_of(text)[0].exploration;
+  const Exploration compact = results_of(text, {.explore = {.hash_compact = true}})[0].exploration;
+  EXPECT_EQ(verdicts_of(compact), verdicts_of(whole));
+  EXPECT_EQ(compact.states, whole.states);
+  EXPECT_FALSE(compact.is_exhaustive);
+  EXPECT_THAT(compact.coverage(), HasSubstr("hash-compacted: " + std::to_string(whole.states) +
+                                            " states, omission probability < "));
+  const RunOptions at_random{.explore = {.random_schedules = 500, .seed = 3}};
+  const Exploration random = results_of(text, at_random)[0].exploration;
+  EXPECT_EQ(verdicts_of(random), verdicts_of(whole));
+  EXPECT_EQ(random.coverage(), "500 random schedules");
+  for (const Exploration* e : {&compact, &random}) {
+    for (const Fault& fault : e->faults) {
+      const auto again = replay(parsed(text), "base", {}, fault.choices);
+      ASSERT_TRUE(again) << again.error().message;
+      EXPECT_EQ(*again, fault.schedule);
+    }
+  }
+  const Exploration same = results_of(text, at_random)[0].exploration;
+  EXPECT_EQ(same.faults.size(), random.faults.size());
+  EXPECT_EQ(same.faults[0].choices, random.faults[0].choices);
+}
+
 TEST(Explore, WeakMemoryReordersWhatNothingOrders) {
   const std::string message_passing =
       "word d = 0 word f = 0\n"

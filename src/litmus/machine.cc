@@ -1031,8 +1031,11 @@ const std::vector<Machine::Step>& Machine::steps(const State& state, int lane, b
   if (!has_counted_ && memo_.size() < kMostRemembered) {
     return memo_.emplace(key, std::move(found)).first->second;
   }
-  scratch_ = std::move(found);
-  return scratch_;
+  scratch_.resize(std::max(scratch_.size(), program_.lanes.size()));
+  std::vector<Step>& kept =
+      scratch_[static_cast<std::size_t>(lane)];  // Until the lane is asked again.
+  kept = std::move(found);
+  return kept;
 }
 
 void Machine::put(const State& state, int lane, const Step& step, std::vector<Transition>& out) {

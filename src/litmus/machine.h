@@ -74,6 +74,11 @@ class Machine {
   /// In a fixed order.
   void successors(const State& state, std::vector<Transition>& out);
 
+  /// Takes one of the things that can happen, chosen by `choose(n)` among n. False if nothing but
+  /// whims can. `taken` is its place among successors(), and `fault` its fault.
+  template <class Choose>
+  bool take(State& state, Choose choose, std::uint32_t& taken, std::optional<Verdict>& fault);
+
   bool is_done(const State& state, int lane) const;  ///< Ended or faulted.
   bool has_fault(const State& state) const;
   LaneStatus status(const State& state, int lane) const;
@@ -140,9 +145,52 @@ class Machine {
     }
   };
   std::unordered_map<StepKey, std::vector<Step>, StepKeyHash> memo_;
-  std::vector<Step> scratch_;
+  std::vector<std::vector<Step>> scratch_;            // By lane.
+  std::vector<std::pair<int, const Step*>> options_;  // Of take().
+  std::vector<Transition> transitions_;               // Likewise.
   std::vector<int> line_owner_;  // The only lane that names the line, -1 none, -2 several.
   bool has_counted_ = false;
 };
+
+template <class Choose>
+bool Machine::take(State& state, Choose choose, std::uint32_t& taken,
+                   std::optional<Verdict>& fault) {
+  transitions_.clear();
+  starts(state, transitions_);
+  const std::size_t starting = transitions_.size();
+  options_.clear();
+  bool can_act = starting > 0;
+  bool all_ended = true;
+  for (std::size_t l = 0; l < program_.lanes.size(); ++l) {
+    const int lane = static_cast<int>(l);
+    const LaneStatus s = status(state, lane);
+    all_ended = all_ended && s == LaneStatus::kEnded;
+    const bool may_run = s == LaneStatus::kRunning && is_after_done(state, program_.lanes[l].task);
+    if (!may_run && program_.memory.kind != Memory::Kind::kNoncoherent) continue;
+    for (const Step& step : steps(state, lane, may_run)) {
+      options_.emplace_back(lane, &step);
+      can_act = can_act || !step.is_whim;
+    }
+  }
+  if (all_ended && program_.has_final) {
+    run_final(state, transitions_);
+    if (transitions_.size() > starting) fault = transitions_.back().fault;
+  }
+  const auto count = static_cast<std::uint32_t>(starting + options_.size());
+  // Whims that nothing follows may happen or not: stopping is one of the choices then.
+  if (count == 0) return false;
+  taken = choose(can_act ? count : count + 1);
+  if (taken == count) return false;
+  if (taken >= starting) {
+    const auto& [lane, step] = options_[taken - starting];
+    put(state, lane, *step, transitions_);
+    fault = step->fault;
+    state = transitions_.back().next;
+  } else {
+    fault = transitions_[taken].fault;
+    state = transitions_[taken].next;
+  }
+  return true;
+}
 
 }  // namespace cohort::litmus

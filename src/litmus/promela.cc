@@ -57,15 +57,16 @@ class Writer {
     out_ = "/* " + title_ + " */\n";
     declare("int cell", program_.initial);
     declare("int ghost", program_.ghosts);
-    out_ += "byte left[" + std::to_string(std::max<std::size_t>(1, program_.tasks.size())) + "];\n";
+    out_ +=
+        "byte running[" + std::to_string(std::max<std::size_t>(1, program_.tasks.size())) + "];\n";
     for (std::size_t l = 0; l < program_.lanes.size(); ++l) {
       const Status status = lane(l);
       if (!status) return fail(status.error());
     }
-    // Everything starts at once; `left` counts the lanes of each task that haven't ended.
+    // Everything starts at once; `running` counts the lanes of each task that haven't ended.
     out_ += "init { atomic {\n";
     for (std::size_t t = 0; t < program_.tasks.size(); ++t) {
-      out_ += "  left[" + std::to_string(t) +
+      out_ += "  running[" + std::to_string(t) +
               "] = " + std::to_string(program_.tasks[t].lanes.size()) + ";\n";
     }
     for (std::size_t l = 0; l < program_.lanes.size(); ++l)
@@ -149,7 +150,7 @@ class Writer {
             std::to_string(std::max(1, lane.registers)) + "];\n";
     out_ += "  int old;\n";
     for (const int before : program_.tasks[static_cast<std::size_t>(lane.task)].after) {
-      out_ += "  (left[" + std::to_string(before) + "] == 0);\n";
+      out_ += "  (running[" + std::to_string(before) + "] == 0);\n";
     }
     const auto end = static_cast<std::int32_t>(lane.code.size());
     for (std::int32_t pc = 0; pc < end; ++pc) {
@@ -171,7 +172,7 @@ class Writer {
           out_ += "goto " + label(i.target);
           break;
         case Kind::kZero: {
-          out_ += "d_step { skip";
+          out_ += "skip; d_step { skip";
           for (const std::int32_t r : i.registers) out_ += "; r[" + std::to_string(r) + "] = 0";
           out_ += " }";
           break;
@@ -191,7 +192,7 @@ class Writer {
         case Kind::kExchange:
         case Kind::kCas: {
           const std::string place = cell(i.cells[0]);
-          out_ += "d_step { old = " + place + "; ";
+          out_ += "skip; d_step { old = " + place + "; ";
           if (i.kind == Kind::kAdd) out_ += place + " = old + " + text(i.code[0]);
           if (i.kind == Kind::kExchange) out_ += place + " = " + text(i.code[0]);
           if (i.kind == Kind::kCas) {
@@ -226,7 +227,7 @@ class Writer {
       }
       out_ += ";\n";
     }
-    out_ += label(end) + ": left[" + std::to_string(lane.task) + "]--\n}\n";
+    out_ += label(end) + ": running[" + std::to_string(lane.task) + "]--\n}\n";
     return {};
   }
 

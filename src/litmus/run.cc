@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
 #include "cohort/litmus/litmus.h"
@@ -14,6 +15,21 @@ std::vector<Verdict> Exploration::verdicts() const {
   for (const Fault& fault : faults) all.push_back(fault.verdict);
   if (all.empty()) all.push_back(is_exhaustive ? Verdict::kPass : Verdict::kUnknown);
   return all;
+}
+
+std::string Exploration::coverage() const {
+  if (is_exhaustive) {
+    return "exhaustive: " + std::to_string(states) + " states, " + std::to_string(transitions) +
+           " steps";
+  }
+  if (schedules > 0) return std::to_string(schedules) + " random schedules";
+  if (omission_probability >= 0) {
+    char probability[32];
+    std::snprintf(probability, sizeof probability, "%.1e", std::max(omission_probability, 1e-30));
+    return "hash-compacted: " + std::to_string(states) + " states, omission probability < " +
+           probability;
+  }
+  return "gave up after " + std::to_string(states) + " states";
 }
 
 bool CaseResult::is_as_expected() const {

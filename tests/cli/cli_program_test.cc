@@ -83,8 +83,9 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, HelpFitsIntoEightyColumns) {
-  for (const char* words : {"--help", "list --help", "list", "run --help", "run pre-norm --help",
-                            "run hc-chain --help", "bench --help"}) {
+  for (const char* words :
+       {"--help", "list --help", "list", "run --help", "run pre-norm --help", "run hc-chain --help",
+        "verify --help", "verify pre-norm --help", "litmus --help", "bench --help"}) {
     const Output o = run(words);
     EXPECT_EQ(o.status, 0) << words;
     EXPECT_EQ(o.err, "") << words;
@@ -202,6 +203,73 @@ TEST_F(Program, LeavesNothingBehindWhereItCannotSave) {
   EXPECT_THAT(o.err,
               HasSubstr("can't write \"" + path("none/a") + "\": No such file or directory"));
   EXPECT_FALSE(std::filesystem::exists(path("none")));
+}
+
+TEST_F(Program, VerifyProvesAGraphAndFindsWhatIsPutIn) {
+  const std::string toy = "verify pre-norm --preset toy --variant slot ";
+  const Output right = run(toy);
+  EXPECT_EQ(right.status, 0) << right.out;
+  EXPECT_THAT(right.out, HasSubstr("every two tasks that share a byte one of them writes are"));
+  EXPECT_EQ(run(toy + "--memory dma").status, 0);
+
+  const Output one = run(toy + "--inject M06c");
+  EXPECT_EQ(one.status, 0) << one.out;
+  EXPECT_THAT(one.out, HasSubstr("may read old bytes of tensor \"x_mixed\""));
+  EXPECT_THAT(one.out,
+              HasSubstr("M06c: barrier 1 is taken for a publish, expected stale-read: found"));
+  const Output all = run(toy + "--inject all");
+  EXPECT_EQ(all.status, 0) << all.out;
+  EXPECT_THAT(all.out, HasSubstr("27 caught, 3 silent as they must be, 0 missed\n"));
+  expect_usage_error(toy + "--inject M99", "--inject: 'M99' can't be put into this graph");
+  expect_usage_error(toy + "--format yaml", "--format: 'yaml', expected one of text, json, sarif");
+
+  EXPECT_THAT(run(toy + "--format json").out, HasSubstr("\"verdict\": \"pass\""));
+  EXPECT_THAT(run(toy + "--inject M04 --format sarif").out, HasSubstr("\"ruleId\": \"residency\""));
+  EXPECT_EQ(run("verify squares --sweep", QUICKSTART_PROGRAM).out,
+            "pass  --variant unfused --rows 1\npass  --variant counter --rows 1\n"
+            "pass  --variant unfused --rows 3\npass  --variant counter --rows 3\n"
+            "pass  --variant unfused --rows 8\npass  --variant counter --rows 8\n6 of 6 pass\n");
+  const Output quickstart =
+      run("verify squares --variant counter --inject all", QUICKSTART_PROGRAM);
+  EXPECT_THAT(quickstart.out, HasSubstr("20 caught, 0 silent as they must be, 0 missed\n"));
+}
+
+TEST_F(Program, LitmusExploresFilesAndFolders) {
+  std::ofstream(path("flag.litmus"))
+      << "word d = 0 word f = 0\n"
+         "lane w { store f = 1 store d = 7 }\n"
+         "lane r { wait until f == 1 x = load d assert x == 7 else stale-read }\n"
+         "expect stale-read\n"
+         "variant right { lane w { store d = 7 store f = 1 } expect pass }\n"
+         "variant wrong { lane w { store f = 1 store d = 7 } expect pass }\n";
+  const std::string file = path("flag.litmus");
+  const Output folder = run("litmus " + folder_);
+  EXPECT_EQ(folder.status, 1);
+  EXPECT_THAT(folder.out, HasSubstr("  base: stale-read (as expected; exhaustive: "));
+  EXPECT_THAT(folder.out,
+              HasSubstr("  wrong: stale-read, expected pass (NOT AS EXPECTED; exhaustive: "));
+  EXPECT_THAT(folder.out, HasSubstr("2 of 3 cases as expected\n"));
+  EXPECT_EQ(run("litmus --variant right " + file).status, 0);
+
+  const std::string mark = "--replay ";
+  const std::size_t token = folder.out.find(mark) + mark.size();
+  const Output replay = run("litmus " + file + " --replay " +
+                            folder.out.substr(token, folder.out.find('\n', token) - token));
+  EXPECT_EQ(replay.status, 0) << replay.err;
+  EXPECT_EQ(replay.out,
+            "   1  w: store f (line 6)\n   2  r: wait (line 3)\n   3  r: x = load d (line 3)\n"
+            "   4  r: assert (line 3): stale-read\n");
+  EXPECT_EQ(run("litmus --bound 2 --variant right " + file).status, 3);
+  EXPECT_THAT(run("litmus --format json " + file).out,
+              HasSubstr("\"rule\": \"litmus/stale-read\""));
+  EXPECT_THAT(run("litmus --to-promela " + file).out, HasSubstr("proctype lane0()"));
+
+  std::ofstream(path("bad.litmus")) << "word a = 0\nlane x { stor a = 1 }\n";
+  expect_usage_error("litmus " + path("bad.litmus"), path("bad.litmus") + ":2:");
+  expect_usage_error("litmus " + path("none.litmus"), "can't read '" + path("none.litmus") + "'");
+  expect_usage_error("litmus " + file + " --replay nonsense", "isn't a token");
+  expect_usage_error("litmus " + file + " --memory strong", "--memory:1:1:");
+  expect_usage_error("litmus " + file + " --set a", "--set: 'a', expected NAME=NUMBER");
 }
 
 TEST_F(Program, BenchComparesWhatIsThereAndSaysWhatIsNot) {

@@ -23,6 +23,12 @@ struct ExploreOptions {
   std::size_t most_bytes = std::size_t{4} << 30;  ///< Of stored states, their parts and edges.
   /// False takes every step of every lane in every order: for checking the reduction.
   bool reduce = true;
+  /// Keeps 64 bits of each state's hash instead of the state: a state may be taken for another and
+  /// be left out. Says how likely that is, finds no livelock, and is never exhaustive.
+  bool hash_compact = false;
+  /// Above 0: takes so many schedules at random instead of all; needs no memory.
+  std::uint64_t random_schedules = 0;
+  std::uint64_t seed = 1;  ///< Of the random schedules.
 };
 
 /// One thing wrong in some schedule, and a shortest schedule that shows it.
@@ -39,8 +45,16 @@ struct Exploration {
   std::size_t states = 0;
   std::size_t transitions = 0;
   std::size_t bytes = 0;  ///< Of stored states and their parts.
-  /// Every state within the bounds of the file was visited. Otherwise a limit came first.
+  /// Every state within the bounds of the file was visited. Otherwise a limit came first, or the
+  /// search was never meant to be.
   bool is_exhaustive = false;
+  std::uint64_t schedules = 0;  ///< Taken at random.
+  double omission_probability =
+      -1;  ///< Of any state, if hashes stood for states and all were visited.
+
+  /// "exhaustive: 12 states, 13 steps", "gave up after 100 states", "hash-compacted, ..." or "1000
+  /// random schedules": never the same words for different things.
+  std::string coverage() const;
 
   /// The verdicts of the faults; `pass` alone if there is none and the search was exhaustive;
   /// `unknown` if there is none and it wasn't.
