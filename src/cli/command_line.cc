@@ -21,6 +21,11 @@ std::string path_of(const CLI::App& app) {
   return (app.get_parent() != nullptr ? path_of(*app.get_parent()) + " " : "") + app.get_name();
 }
 
+// What stands for an option's value in messages: "N".
+std::string value_word(const CLI::Option& option) {
+  return option.get_option_text().empty() ? option.get_type_name() : option.get_option_text();
+}
+
 // Help in at most 80 columns: names on the left, wrapped text on the right.
 class Formatter : public CLI::Formatter {
  public:
@@ -30,9 +35,7 @@ class Formatter : public CLI::Formatter {
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) return "";
-    std::string text = " " + option->get_option_text();
-    if (text == " ") text += option->get_type_name();
-    return text;
+    return " " + value_word(*option);
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     std::string text = option->get_description();
@@ -106,7 +109,18 @@ std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("'{}' isn't expected here{}", printable(extras.front()),
                        did_you_mean(extras.front(), words_of(innermost(app))));
   }
-  return printable(error.what());
+  const std::string message = error.what();
+  if (error.get_name() == "ArgumentMismatch") {
+    const std::string name = message.substr(0, message.find(':'));
+    const CLI::Option* option = innermost(app).get_option_no_throw(name);
+    if (option != nullptr && option->count() > 1) {
+      return fmt::format("{} is given {} times, expected once", name, option->count());
+    }
+    if (option != nullptr) {
+      return fmt::format("{} has no value, expected {} {}", name, name, value_word(*option));
+    }
+  }
+  return printable(message);
 }
 
 }  // namespace

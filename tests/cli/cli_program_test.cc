@@ -118,6 +118,9 @@ TEST_F(Program, SaysWhatIsWrongWithARequest) {
                      "'slot'?");
   expect_usage_error("run pre-norm --lanes 0",
                      "--lanes: '0', expected a whole number from 1 to 64");
+  expect_usage_error("run pre-norm --lanes", "--lanes has no value, expected --lanes N\n");
+  expect_usage_error("run pre-norm --lanes 1 --lanes=2",
+                     "--lanes is given 2 times, expected once\n");
   expect_usage_error("run pre-norm --sweep=\033[31m", "--sweep = \\x1B[31m\n");
   expect_usage_error("run pre-norm --lanes 1e3", "--lanes: '1e3', expected a whole number");
   expect_usage_error("run pre-norm --num-tokens 99999999999999999999",
