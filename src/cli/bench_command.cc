@@ -256,9 +256,11 @@ ExitStatus bench(const BenchFlags& flags) {
     for (int round = 0; round < flags.rounds; ++round) {
       for (const auto& [program, benchmark] : order) {
         if (is_interrupted()) return ExitStatus::kInterrupted;
-        progress.show("bench", done++, order.size() * static_cast<std::size_t>(flags.rounds));
+        progress.show(fmt::format("bench: {} of {}", done++,
+                                  order.size() * static_cast<std::size_t>(flags.rounds)));
         const Status status = programs.run(program, benchmark);
         if (is_interrupted()) return ExitStatus::kInterrupted;
+        progress.hide();
         if (!status) return usage_error(status.error().message);
       }
     }

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -104,6 +105,16 @@ void append_words(const CLI::App& app, std::vector<std::string>& words) {
   }
 }
 
+// What an action comes to where the system refuses it: a thread, or output to a full disk.
+ExitStatus acted(const std::function<ExitStatus()>& action) {
+  try {
+    return action();
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return ExitStatus::kUsage;  // main() says so.
+    return usage_error(printable(error.what()));
+  }
+}
+
 std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   if (const std::vector<std::string> extras = app.remaining(true); !extras.empty()) {
     return fmt::format("'{}' isn't expected here{}", printable(extras.front()),
@@ -170,14 +181,16 @@ int main(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);
   ExitStatus status = ExitStatus::kPass;
   if (line.action) {
-    status = line.action();
+    status = acted(line.action);
   } else if (!line.error.empty()) {
     status = usage_error(line.error);
     fmt::print(stderr, "{}\n", line.hint);
   } else {
     fmt::print("{}", line.output);
   }
-  if (std::fflush(stdout) != 0) status = usage_error("can't write the output");
+  // The flush alone doesn't tell: a buffer that couldn't be written before is gone.
+  const bool is_flushed = std::fflush(stdout) == 0;
+  if (!is_flushed || std::ferror(stdout) != 0) status = usage_error("can't write the output");
   return static_cast<int>(status);
 }
 

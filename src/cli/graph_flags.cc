@@ -31,12 +31,16 @@ CLI::Validator one_of(std::vector<std::string> choices) {
 }
 
 void add_graph_flags(CLI::App& command, const GraphEntry& entry, GraphFlags& flags) {
+  const auto note = [&flags](const std::string& name) {
+    return [&flags, name](const std::string&) { flags.given.insert(name); };
+  };
   if (!entry.variants().empty()) {
     flags.variant = entry.variants().front();
     command
         .add_option("--variant", flags.variant,
                     fmt::format("One of {}.", fmt::join(entry.variants(), ", ")))
         ->check(one_of(entry.variants()))
+        ->each(note("variant"))
         ->option_text("WORD")
         ->default_str(flags.variant);
   }
@@ -45,6 +49,7 @@ void add_graph_flags(CLI::App& command, const GraphEntry& entry, GraphFlags& fla
       std::int64_t& value = flags.integers[p.name] = integer->initial;
       command.add_option("--" + p.name, value, p.help)
           ->check(whole_number(integer->least, integer->most))
+          ->each(note(p.name))
           ->option_text("N")
           ->default_str(std::to_string(integer->initial));
     } else {
@@ -54,6 +59,7 @@ void add_graph_flags(CLI::App& command, const GraphEntry& entry, GraphFlags& fla
           .add_option("--" + p.name, value,
                       fmt::format("{} One of {}.", p.help, fmt::join(choices, ", ")))
           ->check(one_of(choices))
+          ->each(note(p.name))
           ->option_text("WORD")
           ->default_str(choices.front());
     }
@@ -66,6 +72,10 @@ BuildRequest request_of(const GraphEntry& entry, const GraphFlags& flags) {
   for (const auto& [name, value] : flags.choices) request.set(name, value);
   request.set_variant(flags.variant);
   return request;
+}
+
+std::vector<BuildRequest> sweep_of(const GraphEntry& entry, const GraphFlags& flags) {
+  return entry.sweep(request_of(entry, flags), flags.given);
 }
 
 }  // namespace cohort::cli

@@ -76,8 +76,9 @@ BuildRequest GraphEntry::defaults() const {
   return request;
 }
 
-std::vector<BuildRequest> GraphEntry::sweep() const {
-  std::vector<BuildRequest> requests = {defaults()};
+std::vector<BuildRequest> GraphEntry::sweep(const BuildRequest& base,
+                                            const std::set<std::string>& given) const {
+  std::vector<BuildRequest> requests = {base};
   const auto multiply = [&](const auto& values, const auto& set) {
     if (values.empty()) return;
     std::vector<BuildRequest> more;
@@ -90,6 +91,7 @@ std::vector<BuildRequest> GraphEntry::sweep() const {
     requests = std::move(more);
   };
   for (const Parameter& p : parameters_) {
+    if (given.contains(p.name)) continue;
     const auto set = [&](BuildRequest& request, const auto& value) { request.set(p.name, value); };
     if (const auto* integer = std::get_if<IntegerParameter>(&p.kind)) {
       multiply(integer->sweep, set);
@@ -97,7 +99,10 @@ std::vector<BuildRequest> GraphEntry::sweep() const {
       multiply(choice.choices, set);
     }
   }
-  multiply(variants_, [](BuildRequest& request, const std::string& v) { request.set_variant(v); });
+  if (!given.contains("variant")) {
+    multiply(variants_,
+             [](BuildRequest& request, const std::string& v) { request.set_variant(v); });
+  }
   return requests;
 }
 

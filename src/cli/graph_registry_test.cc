@@ -29,12 +29,25 @@ TEST(GraphEntry, DefaultsAreTheFirstOfEverything) {
 
 TEST(GraphEntry, SweepsWhatIsDeclaredAsSwept) {
   std::vector<std::string> texts;
-  for (const BuildRequest& r : entry().sweep()) {
+  for (const BuildRequest& r : entry().sweep(entry().defaults(), {})) {
     texts.push_back(std::to_string(r.integer("rows")) + std::to_string(r.integer("cols")) +
                     r.choice("mode") + r.choice("kind") + " " + r.variant());
   }
   EXPECT_THAT(texts, ElementsAre("14ax unfused", "14ax slot", "14bx unfused", "14bx slot",
                                  "34ax unfused", "34ax slot", "34bx unfused", "34bx slot"));
+}
+
+TEST(GraphEntry, SweepsNothingThatIsGiven) {
+  BuildRequest base = entry().defaults();
+  base.set("rows", 7);
+  base.set("cols", 5);  // Not swept: stays, given or not.
+  base.set_variant("slot");
+  std::vector<std::string> texts;
+  for (const BuildRequest& r : entry().sweep(base, {"rows", "variant"})) {
+    texts.push_back(r.to_text());
+  }
+  EXPECT_THAT(texts, ElementsAre("--variant slot --kind x --mode a --cols 5 --rows 7",
+                                 "--variant slot --kind x --mode b --cols 5 --rows 7"));
 }
 
 TEST(GraphEntry, PassesOnWhyAGraphCannotBeBuilt) {

@@ -184,11 +184,14 @@ ExitStatus run_litmus(const LitmusFlags& flags) {
   ProgressLine progress;
   for (std::size_t f = 0; f < files->size(); ++f) {
     if (is_interrupted()) return ExitStatus::kInterrupted;
-    progress.show("litmus", f, files->size());
     const std::string& path = (*files)[f];
+    progress.show(fmt::format("litmus: {} of {}, {}", f, files->size(), path));
     const Result<litmus::File> file = read_file(path);
     if (!file) return usage_error(file.error().message);
-    if (!flags.replay.empty()) return replay(flags, *file, options);
+    if (!flags.replay.empty()) {
+      progress.hide();
+      return replay(flags, *file, options);
+    }
     if (flags.to_promela) {
       const Result<std::string> promela =
           litmus::to_promela(*file, flags.variant, options.parameters);
@@ -197,6 +200,7 @@ ExitStatus run_litmus(const LitmusFlags& flags) {
       continue;
     }
     const auto results = litmus::run(*file, options);
+    progress.hide();
     if (!results) return usage_error(results.error().message);
     if (flags.format == "text") fmt::print("{}\n", path);
     for (const litmus::CaseResult& r : *results) {

@@ -73,15 +73,16 @@ class Runner {
   ExitStatus run(BuildRequest request, bool is_brief) {
     request.set_seed(flags_.seed);
     request.set_loaded(loaded_);
+    if (!is_brief) progress_.show(flags_.entry->name() + ": preparing");
     Result<Subject> subject = prepare(request);
-    if (!subject) return usage_error(subject.error().message);
+    if (!subject) return refuse(subject.error());
     std::optional<Subject> unfused;
     const auto& variants = flags_.entry->variants();
     if (request.variant() != kUnfused && std::ranges::find(variants, kUnfused) != variants.end()) {
       BuildRequest other = request;
       other.set_variant(kUnfused);
       Result<Subject> built = prepare(other);
-      if (!built) return usage_error(built.error().message);
+      if (!built) return refuse(built.error());
       unfused.emplace(*std::move(built));
     }
     // Interleaved, so that both see the same machine.
@@ -89,10 +90,13 @@ class Runner {
       for (Subject* s : {&*subject, unfused ? &*unfused : nullptr}) {
         if (s == nullptr) continue;
         if (is_interrupted()) return ExitStatus::kInterrupted;
-        progress_.show(flags_.entry->name(), static_cast<std::size_t>(i),
-                       static_cast<std::size_t>(flags_.repeat));
+        if (!is_brief) {
+          progress_.show(
+              fmt::format("{}: run {} of {}", flags_.entry->name(), i + 1, flags_.repeat));
+        }
         const RunResult result = executor_.run(*s->prepared);
         if (result.status != RunStatus::kDone) {
+          progress_.hide();
           fmt::print("{}", to_text(result.report));
           if (result.status == RunStatus::kHung) return ExitStatus::kGaveUp;
           return ExitStatus::kFinding;
@@ -100,17 +104,44 @@ class Runner {
         s->nanos.push_back(static_cast<double>(result.elapsed.value));
       }
     }
-    const bool pass =
-        is_brief ? report_line(request, *subject, unfused) : report(request, *subject, unfused);
+    if (!is_brief) progress_.show(flags_.entry->name() + ": comparing with the reference");
+    std::vector<observe::OutputCheck> checks;
+    if (subject->built.check) checks = subject->built.check();
+    if (is_interrupted()) return ExitStatus::kInterrupted;
+    progress_.hide();
+    const bool pass = is_brief ? report_line(request, *subject, unfused, checks)
+                               : report(request, *subject, unfused, checks);
     if (!flags_.save.empty()) {
+      if (is_interrupted()) return ExitStatus::kInterrupted;
       const Status saved = save_run(subject->built, flags_.save);
-      if (!saved) return usage_error(saved.error().message);
+      if (!saved) return refuse(saved.error());
       fmt::print("Saved to {}\n", flags_.save);
     }
     return pass ? ExitStatus::kPass : ExitStatus::kFinding;
   }
 
+  ExitStatus sweep() {
+    ExitStatus worst = ExitStatus::kPass;
+    std::size_t failed = 0;
+    std::size_t done = 0;
+    const std::vector<BuildRequest> requests = sweep_of(*flags_.entry, flags_.graph);
+    for (const BuildRequest& request : requests) {
+      progress_.show(fmt::format("{}: {} of {}", flags_.entry->name(), done++, requests.size()));
+      const ExitStatus status = run(request, true);
+      if (status == ExitStatus::kInterrupted || status == ExitStatus::kUsage) return status;
+      if (status != ExitStatus::kPass) ++failed;
+      worst = std::max(worst, status);
+    }
+    fmt::print("{} of {} pass\n", requests.size() - failed, requests.size());
+    return worst;
+  }
+
  private:
+  ExitStatus refuse(const Error& error) {
+    progress_.hide();
+    return usage_error(error.message);
+  }
+
   Result<Subject> prepare(const BuildRequest& request) {
     Subject s;
     COHORT_TRY(s.built, flags_.entry->build(request));
@@ -140,12 +171,11 @@ class Runner {
   }
 
   bool report_line(const BuildRequest& request, const Subject& s,
-                   const std::optional<Subject>& unfused) {
+                   const std::optional<Subject>& unfused,
+                   const std::vector<observe::OutputCheck>& checks) {
     std::string why;
-    if (s.built.check) {
-      for (const observe::OutputCheck& c : s.built.check()) {
-        if (!c.comparison.pass) why = c.tensor + ": " + to_text(c.comparison, c.shape);
-      }
+    for (const observe::OutputCheck& c : checks) {
+      if (!c.comparison.pass) why = c.tensor + ": " + to_text(c.comparison, c.shape);
     }
     std::size_t bytes = 0;
     if (unfused && why.empty()) why = difference(s, *unfused, bytes);
@@ -154,12 +184,12 @@ class Runner {
     return why.empty();
   }
 
-  bool report(const BuildRequest& request, const Subject& s,
-              const std::optional<Subject>& unfused) {
+  bool report(const BuildRequest& request, const Subject& s, const std::optional<Subject>& unfused,
+              const std::vector<observe::OutputCheck>& checks) {
     fmt::print("{}\n", wrapped(flags_.entry->name() + " " + request.to_text(), 80, 2));
     if (unfused) print_change(change_of(*unfused->built.graph, *s.built.graph), *s.built.graph);
     bool pass = true;
-    if (s.built.check) pass = print_checks(s.built.check());
+    if (s.built.check) pass = print_checks(checks);
     if (unfused) {
       std::size_t bytes = 0;
       const std::string differs = difference(s, *unfused, bytes);
@@ -240,19 +270,7 @@ ExitStatus run_graph(RunFlags& flags) {
     loaded.emplace(*std::move(file));
   }
   Runner runner(flags, loaded ? &*loaded : nullptr);
-  if (flags.sweep) {
-    ExitStatus worst = ExitStatus::kPass;
-    std::size_t failed = 0;
-    const std::vector<BuildRequest> requests = flags.entry->sweep();
-    for (const BuildRequest& request : requests) {
-      const ExitStatus status = runner.run(request, true);
-      if (status == ExitStatus::kInterrupted || status == ExitStatus::kUsage) return status;
-      if (status != ExitStatus::kPass) ++failed;
-      worst = std::max(worst, status);
-    }
-    fmt::print("{} of {} pass\n", requests.size() - failed, requests.size());
-    return worst;
-  }
+  if (flags.sweep) return runner.sweep();
   return runner.run(request_of(*flags.entry, flags.graph), false);
 }
 
@@ -285,7 +303,8 @@ void add_graph(CLI::App& run, const GraphEntry& entry, Action& action) {
           ->option_text("FILE");
   command
       ->add_flag("--sweep", flags->sweep,
-                 "Run every combination of the swept parameters and all variants, a line each.")
+                 "Run every combination of the variants and swept parameters that aren't given, a "
+                 "line each.")
       ->excludes(save)
       ->excludes(load);
   command->callback([flags, &action] { action = [flags] { return run_graph(*flags); }; });

@@ -45,27 +45,54 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   return out;
 }
 
-ProgressLine::ProgressLine()
-    : is_terminal_(isatty(STDERR_FILENO) != 0),
-      start_(std::chrono::steady_clock::now()),
-      last_(start_) {}
-
-ProgressLine::~ProgressLine() {
-  if (is_shown_) fmt::print(stderr, "\r\033[K");
+ProgressLine::ProgressLine() : start_(std::chrono::steady_clock::now()) {
+  if (isatty(STDERR_FILENO) != 0) drawer_ = std::thread([this] { keep_drawing(); });
 }
 
-void ProgressLine::show(std::string_view what, std::size_t done, std::size_t all) {
-  using std::chrono::milliseconds;
-  const auto now = std::chrono::steady_clock::now();
-  if (!is_terminal_ || now - start_ < milliseconds(2000) || now - last_ < milliseconds(100)) return;
-  last_ = now;
-  is_shown_ = true;
-  fmt::print(stderr, "\r\033[K{}: {} of {}", what, done, all);
+ProgressLine::~ProgressLine() {
+  if (!drawer_.joinable()) return;
+  hide();
+  {
+    const std::lock_guard lock(mutex_);
+    is_done_ = true;
+  }
+  changed_.notify_one();
+  drawer_.join();
+}
+
+void ProgressLine::show(std::string text) {
+  const std::lock_guard lock(mutex_);
+  text_ = std::move(text);
+}
+
+void ProgressLine::hide() {
+  const std::lock_guard lock(mutex_);
+  text_.clear();
+  if (is_drawn_) fmt::print(stderr, "\r\033[K");
+  is_drawn_ = false;
+}
+
+void ProgressLine::keep_drawing() {
+  using std::chrono::seconds;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return is_done_; })) {
+    const auto elapsed = std::chrono::steady_clock::now() - start_;
+    if (text_.empty() || elapsed < seconds(2)) continue;
+    fmt::print(stderr, "\r\033[K{}, {} s", text_,
+               std::chrono::duration_cast<seconds>(elapsed).count());
+    is_drawn_ = true;
+  }
 }
 
 void catch_interrupts() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_handler = [](int) {
+    interrupted = 1;
+    constexpr std::string_view kHeard = "\nStopping after this step; Ctrl-C again ends at once.\n";
+    if (isatty(STDERR_FILENO) == 0) return;
+    // Nothing can be done where a terminal refuses this.
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kHeard.data(), kHeard.size());
+  };
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigaction(SIGINT, &action, nullptr);
 }

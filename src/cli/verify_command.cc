@@ -86,8 +86,9 @@ ExitStatus inject_all(const VerifyFlags& flags, const BuiltGraph& built,
   for (std::size_t i = 0; i < mistakes.size(); ++i) {
     const inject::Mistake& m = mistakes[i];
     if (is_interrupted()) return ExitStatus::kInterrupted;
-    progress.show("verify", i, mistakes.size());
+    progress.show(fmt::format("verify: {} of {}, {}", i, mistakes.size(), m.id));
     const bool is_right = is_caught(verify_with(flags, built, m), m);
+    progress.hide();
     const bool must_be_silent = m.expected == Verdict::kPass;
     ++(is_right ? (must_be_silent ? silent : caught) : missed);
     const std::string outcome = must_be_silent ? "silent" : "caught";
@@ -122,12 +123,16 @@ ExitStatus inject_one(const VerifyFlags& flags, const BuiltGraph& built,
 ExitStatus sweep(const VerifyFlags& flags) {
   std::size_t failed = 0;
   ExitStatus worst = ExitStatus::kPass;
-  const std::vector<BuildRequest> requests = flags.entry->sweep();
+  const std::vector<BuildRequest> requests = sweep_of(*flags.entry, flags.graph);
+  ProgressLine progress;
+  std::size_t done = 0;
   for (const BuildRequest& request : requests) {
     if (is_interrupted()) return ExitStatus::kInterrupted;
+    progress.show(fmt::format("verify: {} of {}", done++, requests.size()));
     const Result<BuiltGraph> built = build(flags, request);
     if (!built) return usage_error(built.error().message);
     const Report report = check::verify(*built->graph, options_of(flags, *built));
+    progress.hide();
     const ExitStatus status = report.exit_status();
     fmt::print("{}  {}\n", status == ExitStatus::kPass ? good("pass") : bad("FAIL"),
                request.to_text());
@@ -185,8 +190,10 @@ void add_graph(CLI::App& verify, const GraphEntry& entry, Action& action) {
   command->add_flag("--surplus", flags->surplus,
                     "Look for explicit edges that order nothing, too.");
   command
-      ->add_flag("--sweep", flags->sweep,
-                 "Verify every combination of the swept parameters and all variants, a line each.")
+      ->add_flag(
+          "--sweep", flags->sweep,
+          "Verify every combination of the variants and swept parameters that aren't given, a "
+          "line each.")
       ->excludes(inject);
   command->callback([flags, &action] { action = [flags] { return verify_graph(*flags); }; });
 }

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,23 +43,49 @@ class Program : public testing::Test {
 
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
-  // Starts a program with words as arguments; its output goes to files.
-  pid_t start(const std::string& program, const std::string& words) const {
+  // Becomes a program with words as arguments.
+  [[noreturn]] static void become(const std::string& program, const std::string& words) {
     std::vector<std::string> arguments = {program};
     std::istringstream in(words);
     for (std::string word; in >> word;) arguments.push_back(word);
-    const pid_t child = ::fork();
-    if (child != 0) return child;
-    const auto redirect = [&](int descriptor, const std::string& name) {
-      ::dup2(::open(path(name).c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), descriptor);
-    };
-    redirect(STDOUT_FILENO, "out");
-    redirect(STDERR_FILENO, "err");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     ::execv(program.c_str(), argv.data());
     ::_exit(127);
+  }
+
+  // Starts a program; its output goes to files.
+  pid_t start(const std::string& program, const std::string& words, std::string out = "") const {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    const auto redirect = [](int descriptor, const std::string& file) {
+      ::dup2(::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), descriptor);
+    };
+    redirect(STDOUT_FILENO, out.empty() ? path("out") : out);
+    redirect(STDERR_FILENO, path("err"));
+    become(program, words);
+  }
+
+  // Starts a program on a terminal of its own, whose other end is `terminal`.
+  static pid_t start_on_terminal(const std::string& program, const std::string& words,
+                                 int& terminal) {
+    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child == 0) become(program, words);
+    return child;
+  }
+
+  // What a terminal shows until `end` is on it, or until its program has ended.
+  static std::string shown(int terminal, const std::string& end) {
+    std::string text;
+    pollfd ready = {terminal, POLLIN, 0};
+    while (text.find(end) == std::string::npos && ::poll(&ready, 1, 60'000) == 1) {
+      char buffer[4096];
+      const ssize_t n = ::read(terminal, buffer, sizeof buffer);
+      if (n <= 0) break;
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+    return text;
   }
 
   Output finish(pid_t child) const {
@@ -155,6 +183,16 @@ TEST_F(Program, RunsEveryDeclaredCombination) {
             "pass  --variant unfused --rows 1\npass  --variant counter --rows 1\n"
             "pass  --variant unfused --rows 3\npass  --variant counter --rows 3\n"
             "pass  --variant unfused --rows 8\npass  --variant counter --rows 8\n6 of 6 pass\n");
+}
+
+TEST_F(Program, DoesNotSweepWhatIsGiven) {
+  const std::string line = "pass  --variant counter --rows 5\n1 of 1 pass\n";
+  for (const char* command : {"run", "verify"}) {
+    const std::string words = command + std::string(" squares --sweep --rows 5");
+    EXPECT_EQ(run(words + " --variant counter", QUICKSTART_PROGRAM).out, line);
+    EXPECT_EQ(run(words, QUICKSTART_PROGRAM).out,
+              "pass  --variant unfused --rows 5\npass  --variant counter --rows 5\n2 of 2 pass\n");
+  }
 }
 
 TEST_F(Program, SavesARunThatCanBeLoaded) {
@@ -297,12 +335,54 @@ TEST_F(Program, BenchComparesWhatIsThereAndSaysWhatIsNot) {
   expect_usage_error("bench --filter tasks/chain --programs " + folder_, "printed no samples");
 }
 
+TEST_F(Program, ColoursATerminalOnly) {
+  const auto on_terminal = [&] {
+    int terminal = -1;
+    const pid_t child =
+        start_on_terminal(QUICKSTART_PROGRAM, "run squares --variant counter", terminal);
+    const std::string text = shown(terminal, "never on it");
+    EXPECT_EQ(finish(child).status, 0);
+    ::close(terminal);
+    return text;
+  };
+  ::unsetenv("NO_COLOR");
+  EXPECT_THAT(on_terminal(), HasSubstr("Against the reference: \033[32mpass\033[0m\r\n"));
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_THAT(on_terminal(), HasSubstr("Against the reference: pass\r\n"));
+  ::unsetenv("NO_COLOR");
+}
+
+TEST_F(Program, ShowsProgressOnATerminalUntilCtrlC) {
+  int terminal = -1;
+  const pid_t child = start_on_terminal(
+      COHORT_PROGRAM, "run hc-chain --preset toy --repeat 1000000 --save " + path("a"), terminal);
+  EXPECT_THAT(shown(terminal, "hc-chain: run "), testing::StartsWith("\r\033[Khc-chain: run "));
+  ASSERT_EQ(::write(terminal, "\x03", 1), 1);
+  const std::string rest = shown(terminal, "never on it");
+  EXPECT_THAT(rest, HasSubstr("Stopping after this step; Ctrl-C again ends at once."));
+  EXPECT_THAT(rest, Not(HasSubstr("Output")));
+  EXPECT_EQ(finish(child).status, 130);
+  EXPECT_FALSE(std::filesystem::exists(path("a")));
+  ::close(terminal);
+}
+
+TEST_F(Program, SaysThatItsOutputCannotBeWritten) {
+  // Less than a buffer, and several.
+  for (const char* words : {"list", "run hc-chain --preset toy --mode decode --sweep"}) {
+    const Output o = finish(start(COHORT_PROGRAM, words, "/dev/full"));
+    EXPECT_EQ(o.status, 2) << words;
+    EXPECT_EQ(o.err, "cohort: can't write the output\n") << words;
+  }
+}
+
 TEST_F(Program, EndsOnCtrlC) {
   const pid_t child =
       start(COHORT_PROGRAM, "run hc-chain --preset toy --repeat 1000000 --save " + path("a"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   ::kill(child, SIGINT);
-  EXPECT_EQ(finish(child).status, 130);
+  const Output o = finish(child);
+  EXPECT_EQ(o.status, 130);
+  EXPECT_EQ(o.out + o.err, "");  // No progress line in a file.
   EXPECT_FALSE(std::filesystem::exists(path("a")));
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -107,8 +108,10 @@ class GraphEntry {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Every parameter at its default.
   BuildRequest defaults() const;
-  /// Every combination of swept values and variants, in order of declaration.
-  std::vector<BuildRequest> sweep() const;
+  /// Every combination of swept values and variants, in order of declaration. What is named in
+  /// `given` ("variant", or a parameter) stays as it is in `base`, and so does what isn't swept.
+  std::vector<BuildRequest> sweep(const BuildRequest& base,
+                                  const std::set<std::string>& given) const;
   /// Errors: the builder's, or the graph's refusals.
   Result<BuiltGraph> build(const BuildRequest& request) const;
 
