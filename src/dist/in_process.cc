@@ -113,14 +113,16 @@ struct InProcess::State {
     }
   }
 
-  void stop(std::int64_t rank, const std::string& reason) {
+  // Whether it was the first.
+  bool stop(std::int64_t rank, const std::string& reason) {
     {
       const std::lock_guard lock(stop_mutex);
-      if (is_stopped.load()) return;
+      if (is_stopped.load()) return false;
       stop_reason = fmt::format("rank {} stopped: {}", rank, reason);
       is_stopped = true;
     }
     for (RankState& r : ranks) r.wake();
+    return true;
   }
 
   std::string reason() const {
@@ -282,10 +284,11 @@ void InProcess::reset() {
   state_->is_stopped = false;
 }
 
-// The rank's own fault: it stops the others.
+// The rank's own fault: it stops the others. Faults have consequences, so one that came before is
+// named too.
 void InProcess::Port::fail(const std::string& reason) {
-  state_.stop(rank_, reason);
-  throw RemoteError(reason);
+  if (state_.stop(rank_, reason)) throw RemoteError(reason);
+  throw RemoteError(fmt::format("{}; before, {}", reason, state_.reason()));
 }
 
 InProcess::Port::Target InProcess::Port::begin(OperationKind kind, std::int64_t peer,
