@@ -127,7 +127,8 @@ bool Worker::run_body(std::uint32_t t, std::int32_t block) {
     if (const auto& hook = crew_.options().faults.before_phase; hook) {
       hook(plan_->graph->tasks()[t], 0, block);
     }
-    DirectLane lane({.index = block, .lanes = task.blocks, .physical = index_});
+    DirectLane lane({.index = block, .lanes = task.blocks, .physical = index_},
+                    crew_.options().remote);
     task.direct(lane, task.args, block);
   } catch (...) {
     failed(t, block, text_of(std::current_exception()));
@@ -257,7 +258,8 @@ bool Worker::run_cohort() {
 void Worker::run_lane(CohortRun& cohort, std::int64_t lane, fiber::Fiber* fiber) {
   const BoundKernel& kernel = cohort.kernel();
   const std::uint32_t task = cohort.task().id.value;
-  DirectLane direct({.index = lane, .lanes = kernel.lanes, .physical = index_});
+  DirectLane direct({.index = lane, .lanes = kernel.lanes, .physical = index_},
+                    crew_.options().remote);
   std::int64_t block = lane;
   try {
     for (std::size_t p = 0; p < kernel.phases.size(); ++p) {

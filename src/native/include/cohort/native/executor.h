@@ -9,6 +9,7 @@
 #include "cohort/base/quantity.h"
 #include "cohort/base/result.h"
 #include "cohort/graph/graph.h"
+#include "cohort/lane/direct_lane.h"
 #include "cohort/verdict/report.h"
 
 namespace cohort::native {
@@ -33,6 +34,9 @@ struct ExecutorOptions {
   std::chrono::milliseconds hang_after = std::chrono::seconds(10);
   std::size_t lane_stack_bytes = 256 * 1024;  ///< Of a lane that shares its worker.
   bool record_times = false;                  ///< Fill RunResult::times.
+  /// Where bodies' remote operations go; outlives the executor. A lane that waits for another rank
+  /// keeps its worker, and the wait counts as nothing changed: it has to end before `hang_after`.
+  RemotePort* remote = nullptr;
   Faults faults = {};
 };
 
