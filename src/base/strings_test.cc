@@ -10,9 +10,11 @@ namespace {
 TEST(DidYouMean, SuggestsWithinTwoEdits) {
   const std::vector<std::string> words = {"pre-norm", "hc-chain", "moe"};
   EXPECT_EQ(closest("prenorm", words), "pre-norm");
-  EXPECT_EQ(closest("hc_chian", words), "");  // Three edits.
   EXPECT_EQ(closest("hc-chian", words), "hc-chain");
-  EXPECT_EQ(closest("xy", words), "");  // As far as it is long.
+  EXPECT_EQ(closest("hc_chian", words), "hc-chain");  // A letter and a swap.
+  EXPECT_EQ(closest("ch_chian", words), "");          // And another swap.
+  EXPECT_EQ(closest("xy", words), "");                // As far as it is long.
+  EXPECT_EQ(closest("tyo", std::vector<std::string>{"pro", "toy"}), "toy");
   EXPECT_EQ(did_you_mean("mo", words), ", did you mean 'moe'?");
   EXPECT_EQ(did_you_mean("quick", words), "");
 }

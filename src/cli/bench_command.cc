@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "graph_flags.h"
 #include "terminal.h"
 
 namespace cohort::cli {
@@ -295,7 +296,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->option_text("TEXT");
   command->add_option("--rounds", flags->rounds, "How often each program is run.")
       ->option_text("N")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->default_str("3");
   command->add_option("--programs", flags->programs, "Folder of the benchmark programs.")
       ->option_text("DIR");

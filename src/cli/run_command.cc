@@ -269,6 +269,10 @@ ExitStatus run_graph(RunFlags& flags) {
     if (!file) return usage_error(file.error().message);
     loaded.emplace(*std::move(file));
   }
+  if (!flags.save.empty()) {
+    const Status possible = can_save(flags.save);
+    if (!possible) return usage_error(possible.error().message);
+  }
   Runner runner(flags, loaded ? &*loaded : nullptr);
   if (flags.sweep) return runner.sweep();
   return runner.run(request_of(*flags.entry, flags.graph), false);

@@ -1,8 +1,14 @@
 #include "saved_run.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include "cohort/base/strings.h"
 
 namespace cohort::cli {
 
@@ -27,6 +33,20 @@ Status load_inputs(const BuiltGraph& built, const SafeTensors& file) {
   for (const std::string& name : built.inputs) {
     const auto bytes = file.tensors().at(name).bytes;
     std::copy(bytes.begin(), bytes.end(), built.graph->find_tensor(name)->data);
+  }
+  return {};
+}
+
+Status can_save(const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    return fail(ErrorCode::kIo, fmt::format("can't write \"{}\": {}", printable(path), why));
+  };
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string folder = (parent.empty() ? "." : parent.string()) + "/.";
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return refuse(std::strerror(errno));
+  std::error_code none;
+  if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
+    return refuse("it isn't a regular file");
   }
   return {};
 }

@@ -141,6 +141,8 @@ TEST_F(Program, SaysWhatIsWrongWithARequest) {
   expect_usage_error("run pre-norm --varaint slot",
                      "cohort: '--varaint' isn't expected here, did you mean '--variant'?\n"
                      "Run 'cohort run pre-norm --help'.\n");
+  expect_usage_error("run pre-norm --preset tyo", "demo, toy, did you mean 'toy'?");
+  expect_usage_error("bench --rounds 0", "--rounds: '0', expected a whole number from 1 to 1000");
   expect_usage_error("run pre-norm --variant slo",
                      "--variant: 'slo', expected one of unfused, slot, counter, hard, did you mean "
                      "'slot'?");
@@ -235,12 +237,15 @@ TEST_F(Program, NamesEveryInputThatAFileGetsWrong) {
   expect_usage_error("run hc-chain --preset toy --load " + path("c"), "not a safetensors file");
 }
 
-TEST_F(Program, LeavesNothingBehindWhereItCannotSave) {
-  const Output o = run("run hc-chain --preset toy --save " + path("none/a"));
-  EXPECT_EQ(o.status, 2);
-  EXPECT_THAT(o.err,
-              HasSubstr("can't write \"" + path("none/a") + "\": No such file or directory"));
+TEST_F(Program, SaysThatItCannotSaveBeforeItRuns) {
+  const std::string save = "run hc-chain --preset toy --save ";
+  expect_usage_error(save + path("none/a"),
+                     "can't write \"" + path("none/a") + "\": No such file or directory\n");
   EXPECT_FALSE(std::filesystem::exists(path("none")));
+  std::ofstream(path("file")) << "kept";
+  expect_usage_error(save + path("file/a"), "\": Not a directory\n");
+  EXPECT_EQ(contents(path("file")), "kept");
+  expect_usage_error(save + folder_, "\": it isn't a regular file\n");
 }
 
 TEST_F(Program, VerifyProvesAGraphAndFindsWhatIsPutIn) {

@@ -6,7 +6,8 @@
 
 namespace cohort {
 
-/// The candidate closest to `word` by edit distance, if the distance is at most 2; else empty.
+/// The candidate closest to `word` by edit distance, two neighbours swapped being one edit, if the
+/// distance is at most 2; else empty.
 std::string_view closest(std::string_view word, std::span<const std::string> candidates);
 
 /// ", did you mean 'x'?" for the closest candidate, or nothing.
